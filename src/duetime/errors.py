@@ -1,47 +1,22 @@
-"""Every error Duetime raises, in one tree.
+"""Every error Duetime raises, in one tree; in brackets the built-in that an error is, too.
 
 DuetimeError
-├── ConfigError            (ValueError)  settings that cannot work: URL, namespace, worker options
-│   └── MissingDriver      (ImportError) a package that is not installed; names the extra
-├── InvalidValue           (ValueError)  a value that can never be accepted
-│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  NotConfirmed  InvalidCursor
+├── ConfigError (ValueError) ── MissingDriver (ImportError)
+├── InvalidValue (ValueError)
+│   ├── InvalidName  InvalidOption  InvalidDuration  InvalidTime  InvalidCursor  InvalidTransaction  InvalidImport  NotConfirmed
 │   ├── InvalidTrigger ── InvalidCron  InvalidZone
-│   ├── InvalidTransaction               a tx= that a job cannot be stored in
-│   ├── InvalidImport                    a file of schedules with problems; nothing of it was stored
 │   └── InvalidArguments ── PayloadTooLarge
-├── TaskError
-│   ├── InvalidTask        (TypeError)   a function that cannot be a task
-│   ├── DuplicateTask      (ValueError)
-│   └── UnknownTask        (LookupError)
+├── TaskError ── InvalidTask (TypeError)  DuplicateTask (ValueError)  UnknownTask (LookupError)
 ├── JobError
-│   ├── JobNotFound        (LookupError)
-│   ├── KeyTaken           a job of the task has this key, and the request insisted on its own
-│   ├── JobActive          it still waits or runs
-│   ├── JobEnded           it has ended
-│   ├── JobFailed · JobCancelled · JobSkipped
-│   ├── ClaimLost          the store has given the job to another worker; this run records nothing
-│   ├── TransactionMisused (RuntimeError) a handler ended the transaction it was lent, or went around it
-│   ├── ResultExpired
-│   └── ResultUnreadable   it has one that this process cannot read
-├── ScheduleNotFound       (LookupError)
-├── NothingToSkip          (LookupError) a schedule of which nothing is about to run
-├── WorkerError
-│   ├── WorkerNotFound     (LookupError)
-│   └── WorkerGone         it has stopped or died; the text says since when
+│   ├── JobNotFound (LookupError)  KeyTaken  JobActive  JobEnded  ClaimLost  TransactionMisused (RuntimeError)
+│   └── JobFailed  JobCancelled  JobSkipped  ResultExpired  ResultUnreadable
+├── ScheduleNotFound (LookupError)  NothingToSkip (LookupError)
+├── WorkerError ── WorkerNotFound (LookupError)  WorkerGone
 ├── StoreError
-│   ├── StoreUnavailable   the database cannot be reached now; trying again may help
-│   ├── StoreUnusable      the database can be reached and cannot be used; the text says why
-│   │   ├── NoSuchFile     there is no SQLite file, and none may be made
-│   │   └── StoreLost      the SQLite file was deleted or replaced while it was open
-│   ├── SchemaMismatch     its tables are older or newer than this code
-│   ├── StoreMoved         it was copied elsewhere, and the work goes on there
-│   └── Unsupported        this store does not do that
-├── CopyError
-│   ├── CopyRefused        a copy that may not be made: workers run, or the target is something else
-│   └── CopyDiffers        what was copied is not what the source has now; run it again
-├── NotOpen                (RuntimeError) a verb was called outside `async with scheduler`
-├── NotInJob               (RuntimeError) `current_job()` was called outside a job
-└── BlockingCallInLoop     (RuntimeError) a `.sync` verb inside a running event loop
+│   ├── StoreUnavailable  SchemaMismatch  StoreMoved  Unsupported
+│   └── StoreUnusable ── NoSuchFile  StoreLost
+├── CopyError ── CopyRefused  CopyDiffers
+└── NotOpen (RuntimeError)  NotInJob (RuntimeError)  BlockingCallInLoop (RuntimeError)
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class InjectedFault(Exception):
 
 @dataclass(slots=True)
 class _Armed:
-    """Acts at a visit of one place."""
+    """Acts at the nth visit of one place."""
 
     place: str
     action: str
@@ -31,11 +31,10 @@ class _Armed:
 
     def visit(self) -> None:
         self.visits_left -= 1
-        if self.visits_left != 0:
-            return
-        if self.action == "raise":
+        if self.visits_left == 0 and self.action == "raise":
             raise InjectedFault(f"the failpoint {self.place} was told to fail")
-        os.kill(os.getpid(), _SIGNALS[self.action])
+        if self.visits_left == 0:
+            os.kill(os.getpid(), _SIGNALS[self.action])
 
 
 def failpoint(name: str) -> None:
@@ -47,18 +46,16 @@ def failpoint(name: str) -> None:
 def arm(setting: str | None) -> None:
     """Install a setting, as the environment would at import; `None` removes it."""
     global _armed  # noqa: PLW0603 -- there is one failpoint per process
-    _armed = _parse(setting) if setting else None
-
-
-def _parse(setting: str) -> _Armed:
+    _armed = None
+    if not setting:
+        return
     head, _, last = setting.rpartition(":")
     head, visits = (head, int(last)) if last.isdigit() else (setting, 1)
     place, _, action = head.rpartition(":")
     if not place or action not in {*_SIGNALS, "raise"}:
-        raise ConfigError(
-            f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
-        )
-    return _Armed(place, action, visits)
+        example = "write place:action[:nth], e.g. after:claim:kill"
+        raise ConfigError(f"{VARIABLE}={setting!r} is not understood; {example}")
+    _armed = _Armed(place, action, visits)
 
 
 _armed: _Armed | None = None

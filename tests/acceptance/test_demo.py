@@ -21,9 +21,9 @@ from typing import Any
 import httpx
 import pytest
 
-from duetime import Event
-from duetime.demo import launch, run
-from duetime.demo.output import print_outcome
+from duetime import Event, demo
+from duetime.demo import run
+from duetime.demo.app import print_outcome
 from duetime.model.events import EventKind
 from tools.servers.process import free_port
 
@@ -184,13 +184,13 @@ def test_a_mail_outlives_the_processes_that_accepted_it(tmp_path: Path) -> None:
 def test_a_process_that_does_not_stop_in_time_is_killed(
     number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(launch, "_STOP_WITHIN", 0.01)
+    monkeypatch.setattr(demo, "_STOP_WITHIN", 0.01)
     # uvicorn's supervisor handles all of them.
     before = {each: signal.signal(each, lambda *_: None) for each in {number, signal.SIGTERM}}
     child = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
     child.start()
     try:
-        with launch._stop_in_time() as stopping:
+        with demo._stop_in_time() as stopping:
             os.kill(os.getpid(), number)
             child.join(10)
             assert child.exitcode == -signal.SIGKILL

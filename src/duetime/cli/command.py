@@ -22,7 +22,7 @@ from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of
 from duetime.errors import InvalidDuration
 from duetime.model.text import shown
 from duetime.model.time import parse_duration, to_datetime
-from duetime.scheduler.lookup import close_names
+from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
@@ -80,6 +80,31 @@ def _command(
     return json_option(run)
 
 
+def answer_command(function: AnsweringFunction) -> Callable[..., None]:
+    """Make a command of a function that takes its options alone and returns an answer."""
+
+    @functools.wraps(function)
+    def run(*, as_json: bool, **given: Any) -> None:
+        asyncio.run(function(**given)).print(as_json=as_json)
+
+    return json_option(run)
+
+
+def watch_command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Make a command of a function that takes an open scheduler and prints until it ends, or until Ctrl-C."""
+
+    @functools.wraps(function)
+    def run(*, url: str | None, namespace: str, **given: Any) -> None:
+        async def watch() -> None:
+            async with client(url, namespace) as scheduler:
+                await function(scheduler, **given)
+
+        with contextlib.suppress(KeyboardInterrupt):
+            asyncio.run(watch())
+
+    return database_options(json_option(run))
+
+
 def run_answer(scheduler: Scheduler, work: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
     """Open a scheduler, run the work of a command, and print its answer."""
 
@@ -106,10 +131,12 @@ def load_scheduler(target: str) -> Scheduler:
     found: object = module
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise _no_attribute(module, attribute)
+            offer = did_you_mean(attribute, vars(module))
+            text = f"module {module_name!r} has no {attribute!r}{f'; {offer}' if offer else _schedulers_in(module)}"
+            raise CommandFailure(text, ExitCode.USAGE)
         found = getattr(found, name)
     if not isinstance(found, Scheduler):
-        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_did_you_mean(_schedulers_in(module))}"
+        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}"
         raise CommandFailure(text, ExitCode.USAGE)
     return found
 
@@ -120,18 +147,14 @@ def _import(name: str) -> ModuleType:
         sys.path.insert(0, folder)
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise _import_failed(name, error) from error
-        text = f"there is no module {error.name!r} in {folder} or on the Python path"
-        raise CommandFailure(text, ExitCode.USAGE) from None
     except (Exception, SystemExit) as error:  # a script without a main guard may end itself
-        raise _import_failed(name, error) from error
-
-
-def _import_failed(name: str, error: BaseException) -> CommandFailure:
-    text = f"importing {name} failed{_failing_line(error)}: {type(error).__name__}: {error}; --debug shows the traceback"
-    return CommandFailure(text, exit_code_of(error))
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing is not None and f"{name}.".startswith(f"{missing}."):
+            text = f"there is no module {missing!r} in {folder} or on the Python path"
+            raise CommandFailure(text, ExitCode.USAGE) from None
+        problem = f"{type(error).__name__}: {error}; --debug shows the traceback"
+        text = f"importing {name} failed{_failing_line(error)}: {problem}"
+        raise CommandFailure(text, exit_code_of(error)) from error
 
 
 def _failing_line(error: BaseException) -> str:
@@ -146,27 +169,19 @@ def _failing_line(error: BaseException) -> str:
     return f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
 
-def _no_attribute(module: ModuleType, attribute: str) -> CommandFailure:
-    offers = close_names(attribute, vars(module)) or _schedulers_in(module)
-    text = f"module {module.__name__!r} has no {attribute!r}{_did_you_mean(offers)}"
-    return CommandFailure(text, ExitCode.USAGE)
-
-
-def _schedulers_in(module: ModuleType) -> list[str]:
-    return [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
-
-
-def _did_you_mean(names: list[str]) -> str:
+def _schedulers_in(module: ModuleType) -> str:
+    """Ask whether one of the module's schedulers was meant, if it has any."""
+    names = [name for name, value in vars(module).items() if isinstance(value, Scheduler)]
     return f"; did you mean {' or '.join(names)}?" if names else ""
 
 
 @asynccontextmanager
 async def connected_store(
-    url: str | None, namespace: str, *, make: bool = False
-) -> AsyncGenerator[Store, None]:
-    """Connect to a database whatever its tables are like; unless `make`, a SQLite file must be there."""
+    url: str | None, namespace: str, *, make: bool = False, check: bool = False
+) -> AsyncGenerator[Store]:
+    """Connect to a database; `check` its tables, else they may be of any version. Without `make`, a file must exist."""
     store = open_store(url or DEFAULT_URL, namespace=namespace, auto_migrate=make)
-    await store.open(check=False)
+    await store.open(check=check)
     try:
         yield store
     finally:
@@ -193,7 +208,7 @@ def read_duration(text: str) -> timedelta:
 def read_moment(text: str) -> datetime:
     """Read a point in time in ISO 8601, which must name its zone."""
     example = "2030-01-31T09:00:00+01:00 or 2030-01-31T08:00:00Z"
-    read = _read_iso(text, example)
+    read = _read_iso(text, f"no point in time; write {example}")
     if read.utcoffset() is None:
         raise click.BadParameter(f"{text!r} has no time zone; write {example}")
     return read
@@ -203,13 +218,7 @@ def read_moment_or_duration(text: str) -> datetime | timedelta:
     """Read a length of time, or a point in time in ISO 8601, which must name its zone."""
     with contextlib.suppress(click.BadParameter):
         return read_duration(text)
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        example = "2h, or 2030-01-31T09:00:00+01:00"
-        raise click.BadParameter(
-            f"{text!r} is neither a duration nor a point in time; write {example}"
-        ) from None
+    _read_iso(text, "neither a duration nor a point in time; write 2h, or 2030-01-31T09:00:00+01:00")
     return read_moment(text)
 
 
@@ -218,7 +227,15 @@ def read_wall_moment(text: str) -> datetime:
     with contextlib.suppress(ValueError):
         date.fromisoformat(text)
         raise click.BadParameter(f"{text!r} is a whole day; say the time, too, such as '{text} 03:00'")
-    return _read_iso(text, "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00")
+    example = "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00"
+    return _read_iso(text, f"no point in time; write {example}")
+
+
+def _read_iso(text: str, problem: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is {problem}") from None
 
 
 def database_options(command: F) -> F:
@@ -235,47 +252,24 @@ def database_options(command: F) -> F:
     return url(namespace(command))
 
 
-def _read_iso(text: str, example: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is no point in time; write {example}") from None
-
-
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-
 by_option = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
 
 
-def schedule_names_argument(command: F) -> F:
-    """Take names of schedules; `-` stands for those on standard input, the first word of each line."""
-    names = click.argument("names", metavar="NAME...", nargs=-1, required=True, callback=_read_names)
-    return names(command)
+def words_argument(name: str, metavar: str, what: str, *, required: bool = True) -> Callable[[F], F]:
+    """Take one word or more; `-` stands for those on standard input, the first word of each line."""
+
+    def read(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+        words: list[str] = []
+        for word in given:
+            words += [line.split()[0] for line in sys.stdin if line.strip()] if word == "-" else [word]
+        if given and not words:
+            raise click.BadParameter(f"there are no {what} on standard input")
+        return tuple(dict.fromkeys(words))
+
+    return click.argument(name, metavar=metavar, nargs=-1, required=required, callback=read)
 
 
-def job_ids_argument(command: F) -> F:
-    """Take ids of jobs; `-` stands for those on standard input, the first word of each line."""
-    ids = click.argument("job_ids", metavar="ID...", nargs=-1, required=True, callback=read_ids)
-    return ids(command)
-
-
-def read_ids(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Put the ids on standard input in the place of `-`."""
-    return _with_input(given, what="ids")
-
-
-def _read_names(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
-    return _with_input(given, what="names")
-
-
-def _with_input(given: tuple[str, ...], *, what: str) -> tuple[str, ...]:
-    words = [found for word in given for found in (_words_on_input() if word == "-" else [word])]
-    if given and not words:
-        raise click.BadParameter(f"there are no {what} on standard input")
-    return tuple(dict.fromkeys(words))
-
-
-def _words_on_input() -> list[str]:
-    return [line.split()[0] for line in sys.stdin if line.strip()]
+schedule_names_argument = words_argument("names", "NAME...", "names")
+job_ids_argument = words_argument("job_ids", "ID...", "ids")

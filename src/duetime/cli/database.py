@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
-from typing import TypedDict, Unpack
+from typing import Any
 
 import click
 
 from duetime.cli.command import (
+    answer_command,
     by_option,
     client_command,
     connected_store,
     database_options,
     dry_run_option,
-    json_option,
     read_duration,
 )
 from duetime.cli.output import Answer, ExitCode, table_lines
@@ -30,8 +29,7 @@ from duetime.scheduler.explanations import check_schedules
 from duetime.scheduler.schedule_changes import actor_name
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
-from duetime.stores.base import DoctorCheck, SchemaStatus
-from duetime.stores.open import open_store
+from duetime.stores.base import DoctorCheck, SchemaStatus, Store
 
 
 @click.command()
@@ -42,8 +40,8 @@ from duetime.stores.open import open_store
     is_flag=True,
     help="Change nothing; exit with 1 if something is missing, with 4 if there is no database.",
 )
-@json_option
-def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json: bool) -> None:
+@answer_command
+async def migrate(*, url: str | None, namespace: str, sql: bool, check: bool) -> Answer:
     """Create or update the tables.
 
     Any number of processes may do this at once, and a scheduler does it by itself when it opens, unless it was
@@ -57,7 +55,10 @@ def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json:
     if sql and check:
         raise click.UsageError("give either --sql or --check, not both")
     apply = not sql and not check
-    status, missing_sql = asyncio.run(_find_and_migrate(url, namespace, apply=apply))
+    async with connected_store(url, namespace, make=apply) as store:
+        status, missing_sql = await store.schema_status(), await store.pending_sql()
+        if apply and status.pending:
+            await store.migrate()
     values = {
         "found": status.found,
         "wanted": status.wanted,
@@ -66,23 +67,11 @@ def migrate(*, url: str | None, namespace: str, sql: bool, check: bool, as_json:
     }
     # Tables that are newer than the code fit as little as older ones.
     unfit = (check and status.found != status.wanted) or status.found > status.wanted
-    if sql and not as_json:
-        click.echo(missing_sql, nl=False)
-    answer = Answer(
+    return Answer(
         values=values | {"sql": missing_sql} if sql else values,
-        lines=[] if sql else [_migrate_sentence(status, check=check)],
+        lines=missing_sql.splitlines() if sql else [_migrate_sentence(status, check=check)],
         code=ExitCode.FAILURE if unfit else ExitCode.OK,
     )
-    answer.print(as_json=as_json)
-
-
-async def _find_and_migrate(url: str | None, namespace: str, *, apply: bool) -> tuple[SchemaStatus, str]:
-    """Return what the tables were like, and what they lacked as SQL."""
-    async with connected_store(url, namespace, make=apply) as store:
-        status, sql = await store.schema_status(), await store.pending_sql()
-        if apply and status.pending:
-            await store.migrate()
-        return status, sql
 
 
 def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
@@ -99,8 +88,8 @@ def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
 @click.command(short_help="Look for weak settings and schedules that no worker fires.")
 @click.argument("database", metavar="[URL]", required=False)
 @database_options
-@json_option
-def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
+@answer_command
+async def doctor(*, database: str | None, url: str | None, namespace: str) -> Answer:
     """Look for what weakens a promise: settings of the database, schedules that no worker fires; and say how to mend it.
 
     \b
@@ -109,25 +98,19 @@ def doctor(*, database: str | None, url: str | None, namespace: str, as_json: bo
     """  # noqa: D301
     code = ExitCode.FAILURE
     try:
-        checks = asyncio.run(_run_checks(database or url, namespace))
+        async with connected_store(database or url, namespace) as store:
+            checks, status = await store.doctor(), await store.schema_status()
+            if status.moved is not None:
+                checks.append(DoctorCheck.refused("moved", StoreMoved(status.moved)))
+            elif status.found == status.wanted:  # Tables of another version are not looked into.
+                checks.append(await check_schedules(store))
     except StoreError as error:
         checks, code = [DoctorCheck.refused("database", error)], ExitCode.DATABASE
-    answer = Answer(
+    return Answer(
         values=[_check_values(check) for check in checks],
         lines=table_lines(("CHECK", "", "FINDING"), (_check_row(check) for check in checks)),
         code=ExitCode.OK if all(check.ok for check in checks) else code,
     )
-    answer.print(as_json=as_json)
-
-
-async def _run_checks(url: str | None, namespace: str) -> list[DoctorCheck]:
-    async with connected_store(url, namespace) as store:
-        checks = await store.doctor()
-        status = await store.schema_status()
-        if status.moved is not None:
-            return [*checks, DoctorCheck.refused("moved", StoreMoved(status.moved))]
-        # Tables of another version are not looked into.
-        return [*checks, await check_schedules(store)] if status.found == status.wanted else checks
 
 
 def _check_values(check: DoctorCheck) -> dict[str, object]:
@@ -168,23 +151,9 @@ async def prune(
       duetime prune --older-than 30d --dry-run
       duetime prune --older-than 12h
     """  # noqa: D301
-    removed = await scheduler.prune(
-        older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run
-    )
-    jobs = "1 job" if removed == 1 else f"{removed} jobs"
-    return Answer(
-        values={"jobs": removed, "dry_run": dry_run},
-        lines=[f"{'would remove' if dry_run else 'removed'} {jobs}"],
-    )
-
-
-class CopyEnds(TypedDict):
-    """Which two stores."""
-
-    source: str
-    target: str
-    namespace: str
-    target_namespace: str | None
+    count = await scheduler.prune(older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run)
+    line = f"{'would remove' if dry_run else 'removed'} {count} job{'' if count == 1 else 's'}"
+    return Answer(values={"jobs": count, "dry_run": dry_run}, lines=[line])
 
 
 @click.command()
@@ -203,16 +172,8 @@ class CopyEnds(TypedDict):
 )
 @by_option
 @dry_run_option
-@json_option
-def copy(
-    *,
-    drain: bool,
-    wait: timedelta,
-    by: str | None,
-    dry_run: bool,
-    as_json: bool,
-    **named: Unpack[CopyEnds],
-) -> None:
+@answer_command
+async def copy(*, drain: bool, wait: timedelta, by: str | None, dry_run: bool, **named: Any) -> Answer:
     """Copy everything from one database to another of any kind, and compare both.
 
     Schedules, jobs in any state, tries, logs, results, queues, limits, workers that have ended, and who did what: all
@@ -224,43 +185,36 @@ def copy(
       duetime copy sqlite:///jobs.db postgresql://me@db.example/app --dry-run
       duetime copy sqlite:///jobs.db postgresql://me@db.example/app --drain
     """  # noqa: D301
-
-    async def run() -> CopyReport:
-        async with _open_both(**named, make=not dry_run) as (source, target):
-            jobs = sum((await source.store.counts()).values())
-            if target is None or dry_run:
-                with _progress_bar(jobs) as progress:
-                    return await rehearse_copy(source, target, drain=drain, progress=progress)
+    async with _open_both(**named, make=not dry_run) as (source, target):
+        jobs = sum((await source.store.counts()).values())
+        if target is None or dry_run:
+            with _progress_bar(jobs) as progress:
+                copied = await rehearse_copy(source, target, drain=drain, progress=progress)
+        else:
             limit = parse_duration(wait, what="wait") if drain else None
             with _progress_bar(2 * jobs) as progress:
-                return await copy_store(source, target, drain=limit, who=actor_name(by), progress=progress)
-
-    copied = asyncio.run(run())
-    rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
-    lines = [*table_lines(("KIND", "RECORDS", "CHECKSUM"), rows), _copy_sentence(copied, dry_run=dry_run)]
-    if not dry_run:
-        lines.append(
-            "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
-        )
+                copied = await copy_store(source, target, drain=limit, who=actor_name(by), progress=progress)
     kinds = {
         kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in copied.tallies.items()
     }
-    values = {"dry_run": dry_run, "resumed": copied.resumed, "written": copied.written, "kinds": kinds}
-    Answer(values=values, lines=lines).print(as_json=as_json)
+    rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
+    return Answer(
+        values={"dry_run": dry_run, "resumed": copied.resumed, "written": copied.written, "kinds": kinds},
+        lines=[*table_lines(("KIND", "RECORDS", "CHECKSUM"), rows), *_copy_lines(copied, dry_run=dry_run)],
+    )
 
 
 @asynccontextmanager
 async def _open_both(
     *, source: str, target: str, namespace: str, target_namespace: str | None, make: bool
-) -> AsyncGenerator[tuple[NamedStore, NamedStore | None], None]:
+) -> AsyncGenerator[tuple[NamedStore, NamedStore | None]]:
     """Open both stores; in place of a target without tables there is nothing, unless they are made."""
     there = target_namespace or namespace
     async with connected_store(source, namespace) as store:
         if (await store.schema_status()).found == 0:
-            raise CopyRefused(
-                f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
-            )
-    async with _open_fitting(source, namespace) as first:
+            text = f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
+            raise CopyRefused(text)
+    async with connected_store(source, namespace, check=True) as first:
         new = True
         with suppress(NoSuchFile):
             async with connected_store(target, there, make=make) as store:
@@ -268,25 +222,18 @@ async def _open_both(
                 if new and make:
                     await store.migrate()
         if new and not make:
-            yield first, None
+            yield _named(first, source, namespace), None
             return
-        async with _open_fitting(target, there) as second:
-            yield first, second
+        async with connected_store(target, there, check=True) as second:
+            yield _named(first, source, namespace), _named(second, target, there)
 
 
-@asynccontextmanager
-async def _open_fitting(url: str, namespace: str) -> AsyncGenerator[NamedStore, None]:
-    """Open a store whose tables must fit."""
-    store = open_store(url, namespace=namespace, auto_migrate=False)
-    await store.open()
-    try:
-        yield NamedStore(store, redact(url) if namespace == "duetime" else f"{redact(url)} ({namespace})")
-    finally:
-        await store.close()
+def _named(store: Store, url: str, namespace: str) -> NamedStore:
+    return NamedStore(store, redact(url) if namespace == "duetime" else f"{redact(url)} ({namespace})")
 
 
 @contextmanager
-def _progress_bar(jobs: int) -> Generator[CopyProgress, None, None]:
+def _progress_bar(jobs: int) -> Generator[CopyProgress]:
     """Show on a terminal, in jobs, how far the copy is."""
     if not sys.stderr.isatty():
         yield lambda _kind, _count: None
@@ -295,18 +242,20 @@ def _progress_bar(jobs: int) -> Generator[CopyProgress, None, None]:
         yield lambda kind, count: bar.update(count) if kind is RecordKind.JOBS else None
 
 
-def _copy_sentence(copied: CopyReport, *, dry_run: bool) -> str:
+def _copy_lines(copied: CopyReport, *, dry_run: bool) -> Iterator[str]:
     if dry_run:
-        return "a copy was begun and would go on" if copied.resumed else "all this would be copied"
+        yield "a copy was begun and would go on" if copied.resumed else "all this would be copied"
+        return
     before = " in this run, the others before" if copied.resumed else ""
-    return f"source and target are the same; {copied.written} record(s) written{before}"
+    yield f"source and target are the same; {copied.written} record(s) written{before}"
+    yield "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
 
 
 @click.command(short_help="Work again on a database that was copied elsewhere.")
 @click.argument("database", metavar="[URL]", required=False)
 @database_options
-@json_option
-def reopen(*, database: str | None, url: str | None, namespace: str, as_json: bool) -> None:
+@answer_command
+async def reopen(*, database: str | None, url: str | None, namespace: str) -> Answer:
     """Let workers and producers in again after `duetime copy` from this database.
 
     What waited when it was copied waits in both places, and runs in both if workers run in both. Processes that were
@@ -315,14 +264,9 @@ def reopen(*, database: str | None, url: str | None, namespace: str, as_json: bo
     \b
       duetime reopen sqlite:///jobs.db
     """  # noqa: D301
-
-    async def run() -> str | None:
-        async with connected_store(database or url, namespace) as store:
-            moved = (await store.schema_status()).moved
-            if moved is not None:
-                await store.set_moved(None)
-            return moved
-
-    moved = asyncio.run(run())
+    async with connected_store(database or url, namespace) as store:
+        moved = (await store.schema_status()).moved
+        if moved is not None:
+            await store.set_moved(None)
     line = "nothing has kept workers off it" if moved is None else f"open again, though {moved}"
-    Answer(values={"reopened": moved is not None, "moved": moved}, lines=[line]).print(as_json=as_json)
+    return Answer(values={"reopened": moved is not None, "moved": moved}, lines=[line])

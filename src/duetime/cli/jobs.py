@@ -1,12 +1,13 @@
-"""`duetime jobs`: list and show jobs, cancel them, run them again; `duetime enqueue` and `duetime explain`."""
+"""`duetime jobs`: list, show and follow jobs, cancel them, run them again; `duetime enqueue` and `duetime explain`."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, Final, NamedTuple, Unpack
 
 import click
 import msgspec
@@ -21,44 +22,48 @@ from duetime.cli.command import (
     read_wall_moment,
     store_time,
     target_command,
+    watch_command,
 )
 from duetime.cli.output import (
     Answer,
+    ExitCode,
     answer_of_each,
     ask_each,
     collect_answers,
     record_lines,
     relative_time,
+    say,
+    say_json,
+    say_lines,
     shortened,
     table_or,
     text_lines,
 )
-from duetime.cli.tail import logs, tail
 from duetime.errors import JobNotFound, ScheduleNotFound
+from duetime.model.job import JobId
 from duetime.model.queues import Registry
+from duetime.model.reports import LogPart
 from duetime.model.states import State
+from duetime.model.stored import StoredJob
 from duetime.model.task import JobOptionValues, job_options
+from duetime.model.time import Instant, to_datetime
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation
 from duetime.scheduler.jobs import JobQuery
-from duetime.scheduler.lookup import find_task
+from duetime.scheduler.lookup import find_job, find_task
 from duetime.scheduler.records import AttemptRecord, JobRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Request, read_arguments
-from duetime.stores.base import CancelAnswer, ReleaseAnswer
+from duetime.stores.base import JobFilter, ReleaseAnswer, Store
 
 _LIST_ERROR_WIDTH = 60
+_JOBS_PER_LOOK: Final = 500
+"""How many jobs that run, and how many of the newest ones, one look takes in."""
+_LOOK_EVERY = 0.5
+"""Seconds between looks."""
+_TAIL_ERROR_WIDTH = 100
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
-_CANCEL_TEXTS: dict[str, str] = {
-    CancelAnswer.CANCELLED: "cancelled",
-    CancelAnswer.REQUESTED: "its worker was asked to stop it",
-    CancelAnswer.FINISHED: "had ended already",
-    CancelAnswer.UNKNOWN: "there is no such job",
-}
-_DRY_CANCEL_TEXTS = _CANCEL_TEXTS | {
-    CancelAnswer.CANCELLED: "would be cancelled",
-    CancelAnswer.REQUESTED: "its worker would be asked to stop it",
-}
+_TEXTS = {"finished": "has ended", "unknown": "there is no such job"}
 
 
 @click.group()
@@ -72,10 +77,6 @@ def jobs() -> None:
       duetime jobs cancel 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs rerun 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
     """  # noqa: D301
-
-
-jobs.add_command(logs)
-jobs.add_command(tail)
 
 
 @jobs.command("list")
@@ -133,9 +134,17 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one had
     ended already.
     """
-    if dry_run:
-        return answer_of_each(await _cancel_answers_foreseen(scheduler, job_ids), _DRY_CANCEL_TEXTS)
-    return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), _CANCEL_TEXTS)
+    texts = _TEXTS | {
+        "cancelled": "would be cancelled" if dry_run else "cancelled",
+        "requested": f"its worker {'would be' if dry_run else 'was'} asked to stop it",
+        "finished": "had ended already",
+    }
+    if not dry_run:
+        return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
+    answers = dict.fromkeys(job_ids, "unknown")
+    meaning = {State.PENDING: "cancelled", State.RUNNING: "requested"}
+    answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(job_ids)}
+    return answer_of_each(answers, texts)
 
 
 @jobs.command()
@@ -150,14 +159,13 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has not
     ended yet.
     """
-    values = _given_options(given)
     new: dict[str, str] = {}
 
     async def again(job_id: str) -> str:
-        new[job_id] = (await scheduler.jobs.rerun(job_id, **values)).id
+        new[job_id] = (await scheduler.jobs.rerun(job_id, **_given_options(given))).id
         return "enqueued"
 
-    texts = {"enqueued": "runs again as", "active": "still waits or runs", "unknown": "there is no such job"}
+    texts = _TEXTS | {"enqueued": "runs again as", "active": "still waits or runs"}
     answers = await collect_answers(job_ids, again)
     return replace(
         answer_of_each(answers, texts),
@@ -170,9 +178,7 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
 @client_command
 @job_ids_argument
 @click.option("--delay", type=read_duration, metavar="DURATION", required=True, help="Put them off by this.")
-def snooze(
-    scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta
-) -> Coroutine[Any, Any, Answer]:
+async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta) -> Answer:
     """Put jobs off, from their due time, or from now if that has passed.
 
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
@@ -183,8 +189,7 @@ def snooze(
         await scheduler.jobs.snooze(job_id, delay)
         return "snoozed"
 
-    texts = {"snoozed": "put off", "active": "is with a worker", "finished": "has ended"}
-    return ask_each(job_ids, put_off, texts | {"unknown": "there is no such job"})
+    return await ask_each(job_ids, put_off, _TEXTS | {"snoozed": "put off", "active": "is with a worker"})
 
 
 @jobs.command()
@@ -194,9 +199,7 @@ def snooze(
     "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
 )
 @dry_run_option
-def release(
-    scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool
-) -> Coroutine[Any, Any, Answer]:
+async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool) -> Answer:
     """Have workers give back jobs that they have claimed and not started, for others to have.
 
     A job that has started is left alone without --force. `-` reads ids from standard input. Exits with 3 when a
@@ -218,10 +221,198 @@ def release(
         "waiting": "no worker has it",
         "active": "has started; --force takes it away all the same",
         "unanswered": "its worker does not give it back; --force takes it away all the same",
-        "finished": "has ended",
-        "unknown": "there is no such job",
     }
-    return ask_each(job_ids, take, texts)
+    return await ask_each(job_ids, take, _TEXTS | texts)
+
+
+class JobStage(NamedTuple):
+    """What tells one stage in the life of a job from the next."""
+
+    state: State
+    run: int
+
+
+class JobNews(NamedTuple):
+    """What one look at a job has found."""
+
+    job: StoredJob
+    moved: bool
+    """Whether it has come to another stage."""
+    progressed: bool
+    logs: list[LogPart]
+
+
+class JobFollower:
+    """Looks at one job."""
+
+    def __init__(self, store: Store, job_id: JobId) -> None:
+        self._store = store
+        self._job_id = job_id
+        self._before: StoredJob | None = None
+        self._read = (0, 0)
+
+    async def look(self) -> JobNews:
+        """Tell what is new; raises `JobNotFound`."""
+        job = await find_job(self._store, self._job_id)
+        # Read after the job: the last lines are written together with its end.
+        logs = await self._store.logs(self._job_id, after=self._read)
+        if logs:
+            self._read = logs[-1].fence, logs[-1].line
+        before, self._before = self._before, job
+        told = None if before is None else (before.progress, before.progress_note)
+        return JobNews(
+            job,
+            moved=before is None or stage_of(before) != stage_of(job),
+            progressed=job.progress is not None and (job.progress, job.progress_note) != told,
+            logs=logs,
+        )
+
+    async def until_ended(self) -> AsyncGenerator[JobNews]:
+        """Yield what is new, look by look, until the job has ended."""
+        while not (news := await self.look()).job.state.terminal:
+            yield news
+            await asyncio.sleep(_LOOK_EVERY)
+        yield news
+
+
+class RecentJobs:
+    """Looks at the jobs that run, and at the newest ones."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._marks: dict[JobId, JobStage] = {}
+        self._since: Instant | None = None
+
+    async def look(self) -> list[StoredJob]:
+        """Return the jobs that have started, gone back or ended since the last look, the latest last.
+
+        The first look finds what runs.
+        """
+        if self._since is None:
+            self._since = await self._store.now()
+        running = await self._store.find(JobFilter(state=State.RUNNING, limit=_JOBS_PER_LOOK))
+        newest = await self._store.find(JobFilter(limit=_JOBS_PER_LOOK))
+        jobs = {job.id: job for job in (*newest, *running)}
+        ran = [job_id for job_id, before in self._marks.items() if before.state is State.RUNNING]
+        jobs |= {job.id: job for job in await self._store.get([i for i in ran if i not in jobs])}
+        changed = [job for job in jobs.values() if self._is_news(job, self._since)]
+        self._marks = {job.id: stage_of(job) for job in jobs.values()}
+        return sorted(changed, key=lambda job: (stage_time(job), job.id))
+
+    def _is_news(self, job: StoredJob, since: Instant) -> bool:
+        now, before = stage_of(job), self._marks.get(job.id)
+        if now == before:
+            return False
+        if now.state is State.PENDING:
+            return before is not None and before.state is State.RUNNING
+        return now.state is State.RUNNING or stage_time(job) >= since
+
+
+def stage_of(job: StoredJob) -> JobStage:
+    """Return the stage a job is at; one that is held for its due time still waits."""
+    if job.state is State.RUNNING and job.started_at is None:
+        return JobStage(State.PENDING, job.attempt)
+    return JobStage(job.state, job.fence if job.state is State.RUNNING else job.attempt)
+
+
+def stage_time(job: StoredJob) -> Instant:
+    """Return when a job came to where it is: its end, else its start, else its due time."""
+    return job.finished_at or job.started_at or job.due_at
+
+
+@jobs.command()
+@watch_command
+@click.argument("job_id", metavar="ID")
+@click.option("--follow", "-f", is_flag=True, help="Go on until the job has ended.")
+async def logs(scheduler: Scheduler, *, job_id: str, follow: bool, as_json: bool) -> None:
+    """Print what a job has logged, try by try.
+
+    With --follow, --json prints one line of JSON for each part.
+    """
+    printer = LogPrinter(as_json=as_json)
+    if follow:
+        async for news in JobFollower(scheduler.store, job_id).until_ended():
+            printer.print(news.logs)
+        return
+    found = await scheduler.jobs.logs(job_id)
+    if as_json:
+        say_json([_log_values(part) for part in found])
+    else:
+        printer.print(found)
+
+
+@jobs.command()
+@watch_command
+@click.argument("job_id", metavar="[ID]", required=False)
+async def tail(scheduler: Scheduler, *, job_id: str | None, as_json: bool) -> None:
+    """Follow a job until it ends, or all jobs as they start and end.
+
+    With ID it prints the job's state, progress and log, and exits with 0 if the job succeeds and with 1 if not.
+    Without ID it goes on until Ctrl-C; it looks twice a second, so that of a short job it shows only the end, and
+    of a short one that was enqueued long ago perhaps nothing. --json prints one line of JSON each.
+    """
+    recent, printer = RecentJobs(scheduler.store), LogPrinter(as_json=as_json)
+    while job_id is None:
+        for job in await recent.look():
+            _print_stage(job, as_json=as_json)
+        await asyncio.sleep(_LOOK_EVERY)
+    async for news in JobFollower(scheduler.store, job_id).until_ended():
+        _print_news(news, printer, as_json=as_json)
+        if news.job.state.terminal and news.job.state is not State.SUCCEEDED:
+            raise click.exceptions.Exit(ExitCode.FAILURE)
+
+
+class LogPrinter:
+    """Prints parts of a log, with a line where another try begins."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._fence: int | None = None
+        self._expected = 1
+
+    def print(self, parts: Iterable[LogPart]) -> None:
+        """Print parts that follow those printed before."""
+        for part in parts:
+            if self._as_json:
+                say_json(_log_values(part), indent=None)
+                continue
+            if part.fence != self._fence:
+                if self._fence is not None:
+                    say(f"== try {part.attempt}")
+                self._fence, self._expected = part.fence, 1
+            if missing := part.line - self._expected:
+                say(f"… {missing} lines are missing here …")
+            self._expected = part.past
+            say_lines(part.text)
+
+
+def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
+    """Print a job's new stage, progress and log in an order that reads well: an end comes last."""
+    job, ended = news.job, news.job.state.terminal
+    if news.moved and not ended:
+        _print_stage(job, as_json=as_json)
+    printer.print(news.logs)
+    if news.progressed and as_json:
+        values = {"kind": "progress", "id": job.id, "progress": job.progress, "note": job.progress_note}
+        say_json(values, indent=None)
+    elif news.progressed:
+        say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
+    if news.moved and ended:
+        _print_stage(job, as_json=as_json)
+
+
+def _print_stage(job: StoredJob, *, as_json: bool) -> None:
+    state, why = stage_of(job).state, shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
+    at = to_datetime(stage_time(job)).isoformat(timespec="milliseconds")
+    if as_json:
+        values = {"kind": "state", "id": job.id, "task": job.task, "state": state, "attempt": job.attempt}
+        say_json(values | {"at": at, "error": job.error, "reason": job.reason}, indent=None)
+    else:
+        say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
+
+
+def _log_values(part: LogPart) -> dict[str, object]:
+    return {"kind": "log", "id": part.job_id, "attempt": part.attempt, "line": part.line, "text": part.text}
 
 
 @click.command()
@@ -298,16 +489,6 @@ def _given_options(given: dict[str, Any]) -> JobOptionValues:
     return {name: value for name, value in given.items() if value is not None}  # type: ignore[return-value]
 
 
-async def _cancel_answers_foreseen(scheduler: Scheduler, ids: Iterable[str]) -> dict[str, CancelAnswer]:
-    """Tell what a cancel would answer now."""
-    meaning = {State.PENDING: CancelAnswer.CANCELLED, State.RUNNING: CancelAnswer.REQUESTED}
-    found = {job.id: job.state for job in await scheduler.store.get(list(ids))}
-    return {
-        job_id: meaning.get(found[job_id], CancelAnswer.FINISHED) if job_id in found else CancelAnswer.UNKNOWN
-        for job_id in ids
-    }
-
-
 def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[AttemptRecord]) -> Iterator[str]:
     yield from record_lines(values, without="traceback")
     for number, attempt in enumerate(attempts, 1):
@@ -320,16 +501,13 @@ def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[Att
 
 
 def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, str]:
-    wrong = shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
-    return job.id, job.task, job.state, _latest_event(job, now), str(job.attempt), wrong
-
-
-def _latest_event(job: JobRecord, now: datetime) -> str:
+    verb, at = "due", job.due_at
     if job.finished_at is not None:
-        return f"ended {relative_time(job.finished_at, now)}"
-    if job.state is State.RUNNING and job.started_at is not None:
-        return f"started {relative_time(job.started_at, now)}"
-    return f"due {relative_time(job.due_at, now)}"
+        verb, at = "ended", job.finished_at
+    elif job.state is State.RUNNING and job.started_at is not None:
+        verb, at = "started", job.started_at
+    wrong = shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
+    return job.id, job.task, job.state, f"{verb} {relative_time(at, now)}", str(job.attempt), wrong
 
 
 def _job_values(job: JobRecord) -> dict[str, object]:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import IntEnum
 
 import click
@@ -40,20 +40,15 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(printable(text), err=err)
 
 
-def say_lines(text: str, *, indent: str = "") -> None:
+def say_lines(text: str) -> None:
     """Print a text that has lines of its own."""
     for line in text_lines(text):
-        say(indent + line)
+        say(line)
 
 
-def say_json(value: object) -> None:
-    """Print a value as JSON; only ASCII, so that no terminal obeys it."""
-    click.echo(json.dumps(value, indent=2))
-
-
-def say_json_line(value: object) -> None:
-    """Print a value as one line of JSON, at once."""
-    click.echo(json.dumps(value))
+def say_json(value: object, *, indent: int | None = 2) -> None:
+    """Print a value as JSON, on one line without `indent`; only ASCII, so that no terminal obeys it."""
+    click.echo(json.dumps(value, indent=indent))
 
 
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -91,17 +86,9 @@ def shortened(text: str, width: int) -> str:
 
 def relative_time(moment: datetime, now: datetime) -> str:
     """Say when something was or will be, as seen from now: `in 9s`, `3m ago`."""
-    length = rough_length(abs(moment - now))
-    return f"in {length}" if moment > now else f"{length} ago"
-
-
-def rough_length(length: timedelta) -> str:
-    """Say a length of time roughly, in its largest unit."""
-    seconds = round(length.total_seconds())
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    seconds = round(abs(moment - now).total_seconds())
+    size, unit = next(((size, unit) for size, unit in _UNITS if seconds >= size), (1, "s"))
+    return f"in {seconds // size}{unit}" if moment > now else f"{seconds // size}{unit} ago"
 
 
 class ExitCode(IntEnum):
@@ -114,15 +101,11 @@ class ExitCode(IntEnum):
     DATABASE = 4
 
 
-_CODE_OF_ERROR: tuple[tuple[type[DuetimeError], ExitCode], ...] = (
-    (StoreError, ExitCode.DATABASE),
-    (JobNotFound, ExitCode.NOT_FOUND),
-    (ScheduleNotFound, ExitCode.NOT_FOUND),
-    (UnknownTask, ExitCode.NOT_FOUND),
-    (WorkerNotFound, ExitCode.NOT_FOUND),
-    (ConfigError, ExitCode.USAGE),
-    (InvalidValue, ExitCode.USAGE),
-)
+_ERRORS_OF_CODE: dict[ExitCode, tuple[type[DuetimeError], ...]] = {
+    ExitCode.DATABASE: (StoreError,),
+    ExitCode.NOT_FOUND: (JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound),
+    ExitCode.USAGE: (ConfigError, InvalidValue),
+}
 
 
 class CommandFailure(click.ClickException):
@@ -135,7 +118,9 @@ class CommandFailure(click.ClickException):
 
 def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error."""
-    return next((code for kind, code in _CODE_OF_ERROR if isinstance(error, kind)), ExitCode.FAILURE)
+    return next(
+        (code for code, kinds in _ERRORS_OF_CODE.items() if isinstance(error, kinds)), ExitCode.FAILURE
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,14 +148,23 @@ class Answer:
             raise click.exceptions.Exit(self.code)
 
 
+_REFUSALS: dict[type[Exception], str] = {
+    JobNotFound: "unknown",
+    ScheduleNotFound: "unknown",
+    JobActive: "active",
+    JobEnded: "finished",
+    TimeoutError: "unanswered",
+}
+
+
 def answer_of_each(answers: Mapping[str, str], texts: Mapping[str, str]) -> Answer:
     """Return a line for each job, schedule or queue; the code is that of the worst answer."""
-    given = set(answers.values())
-    code = ExitCode.FAILURE if given & _REFUSALS else ExitCode.OK
+    refused = {*answers.values()}.intersection(_REFUSALS.values())
+    code = ExitCode.FAILURE if refused else ExitCode.OK
     return Answer(
         values=dict(answers),
         lines=(f"{name}  {texts.get(answer, answer)}" for name, answer in answers.items()),
-        code=ExitCode.NOT_FOUND if "unknown" in given else code,
+        code=ExitCode.NOT_FOUND if "unknown" in refused else code,
     )
 
 
@@ -180,14 +174,8 @@ async def collect_answers(names: Iterable[str], act: Callable[[str], Awaitable[s
     for name in names:
         try:
             answers[name] = await act(name)
-        except (JobNotFound, ScheduleNotFound):
-            answers[name] = "unknown"
-        except JobActive:
-            answers[name] = "active"
-        except JobEnded:
-            answers[name] = "finished"
-        except TimeoutError:
-            answers[name] = "unanswered"
+        except tuple(_REFUSALS) as error:
+            answers[name] = _REFUSALS[type(error)]
     return answers
 
 
@@ -196,9 +184,6 @@ async def ask_each(
 ) -> Answer:
     """Do something to each job or schedule, and tell what became of each."""
     return answer_of_each(await collect_answers(names, act), texts)
-
-
-_REFUSALS = {"active", "finished", "unanswered"}
 
 
 def confirm(expected: str, *, what: str, done: str) -> None:

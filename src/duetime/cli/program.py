@@ -1,4 +1,4 @@
-"""The program `duetime`: its commands, and what becomes of their errors."""
+"""The program `duetime`: its commands, and how their errors are shown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from duetime.cli.queues import queues
 from duetime.cli.schedule_view import upcoming_values
 from duetime.cli.schedules import schedules
 from duetime.cli.top import top
-from duetime.cli.worker import scheduler, worker
-from duetime.cli.workers import workers
+from duetime.cli.workers import scheduler, worker, workers
 from duetime.errors import DuetimeError
 from duetime.model.time import from_datetime
 from duetime.model.triggers.cron import Cron

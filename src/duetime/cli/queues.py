@@ -11,7 +11,6 @@ import msgspec
 
 from duetime.cli.command import client_command, dry_run_option, store_time
 from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, shortened, table_or
-from duetime.model.limits import Rate
 from duetime.model.queues import Registry
 from duetime.model.text import check_name
 from duetime.model.time import describe_duration
@@ -51,32 +50,26 @@ async def list_queues(scheduler: Scheduler) -> Answer:
 @client_command
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
 @click.option("--reason", help="Kept with the queue, for others to read.")
-def pause(scheduler: Scheduler, *, names: tuple[str, ...], reason: str | None) -> Coroutine[Any, Any, Answer]:
+async def pause(scheduler: Scheduler, *, names: tuple[str, ...], reason: str | None) -> Answer:
     """Hand out nothing more from queues; what workers have still runs."""
-    return _do_to_each(names, lambda name: scheduler.queues.pause(name, reason=reason), "paused")
+    return await _do_to_each(names, lambda name: scheduler.queues.pause(name, reason=reason), "paused")
 
 
 @queues.command()
 @client_command
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
-def resume(scheduler: Scheduler, *, names: tuple[str, ...]) -> Coroutine[Any, Any, Answer]:
+async def resume(scheduler: Scheduler, *, names: tuple[str, ...]) -> Answer:
     """Hand out jobs of queues again."""
-    return _do_to_each(names, scheduler.queues.resume, "resumed")
+    return await _do_to_each(names, scheduler.queues.resume, "resumed")
 
 
-def _do_to_each(
-    names: tuple[str, ...], act: Callable[[str], Awaitable[None]], done: str
-) -> Coroutine[Any, Any, Answer]:
+async def _do_to_each(names: tuple[str, ...], act: Callable[[str], Awaitable[None]], done: str) -> Answer:
     """Do the same to all queues, or to none when a name is not one."""
     for name in names:
         check_name(name, what="queue")
-
-    async def do() -> Answer:
-        for name in names:
-            await act(name)
-        return answer_of_each(dict.fromkeys(names, done), {})
-
-    return do()
+    for name in names:
+        await act(name)
+    return answer_of_each(dict.fromkeys(names, done), {})
 
 
 @queues.command()
@@ -96,43 +89,29 @@ def purge(
     check_name(name, what="queue")
     if not (yes or dry_run):
         confirm(name, what="name of the queue", done="purged")
-
-    async def act() -> Answer:
-        if dry_run:
-            count, shown = await _count_waiting(scheduler, name)
-        else:
-            count = await scheduler.queues.purge(name, confirm=name, reason=reason)
-            shown = str(count)
-        return Answer(
-            values={"queue": name, "would_purge" if dry_run else "purged": count},
-            lines=[f"{name}: {shown} job(s) {'would be ' if dry_run else ''}cancelled"],
-        )
-
-    return act()
+    return _purge_or_count(scheduler, name, None if dry_run else reason)
 
 
-async def _count_waiting(scheduler: Scheduler, name: str) -> tuple[int, str]:
-    """Return how many jobs of a queue no worker has, also as text: with a plus if there are more."""
-    for queue in await scheduler.queues.list():
-        if queue.name == name:
-            count = queue.queued + queue.scheduled
-            more = queue.at_least & {Registry.QUEUED, Registry.SCHEDULED}
-            return count, f"{count}{'+' if more else ''}"
-    return 0, "0"
+async def _purge_or_count(scheduler: Scheduler, name: str, reason: str | None) -> Answer:
+    """Purge a queue, or without a reason count what would be purged; with a plus if there are more."""
+    if reason is not None:
+        count = await scheduler.queues.purge(name, confirm=name, reason=reason)
+        return Answer(values={"queue": name, "purged": count}, lines=[f"{name}: {count} job(s) cancelled"])
+    found = [queue for queue in await scheduler.queues.list() if queue.name == name]
+    count = sum(queue.queued + queue.scheduled for queue in found)
+    more = any(queue.at_least & {Registry.QUEUED, Registry.SCHEDULED} for queue in found)
+    line = f"{name}: {count}{'+' if more else ''} job(s) would be cancelled"
+    return Answer(values={"queue": name, "would_purge": count}, lines=[line])
 
 
 def _queue_row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:
     values = _queue_values(queue)
     numbers = (f"{values[name]}{'+' if name in queue.at_least else ''}" for name in Registry)
-    paused = "" if queue.paused_at is None else f"{relative_time(queue.paused_at, now)}"
+    paused = "" if queue.paused_at is None else relative_time(queue.paused_at, now)
     if queue.paused_reason:
         paused += f": {shortened(queue.paused_reason, _REASON_WIDTH)}"
     limit = " ".join(str(values[name]) for name in ("limit", "rate") if values[name] is not None)
     return (queue.name, *numbers, limit, paused)
-
-
-def _rate_text(rate: Rate) -> str:
-    return f"{rate.count}/{describe_duration(rate.period)}"
 
 
 def _queue_values(queue: QueueRecord) -> dict[str, object]:
@@ -140,5 +119,6 @@ def _queue_values(queue: QueueRecord) -> dict[str, object]:
     values: dict[str, object] = msgspec.to_builtins(queue)
     values["at_least"] = sorted(queue.at_least)
     values["limit"] = None if queue.limit is None else queue.limit.most
-    values["rate"] = None if queue.rate is None else _rate_text(queue.rate)
+    if queue.rate is not None:
+        values["rate"] = f"{queue.rate.count}/{describe_duration(queue.rate.period)}"
     return values

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import click
 import msgspec
 
-from duetime.cli.command import client, database_options, json_option, read_duration, store_time
+from duetime.cli.command import read_duration, store_time, watch_command
 from duetime.cli.output import relative_time, say_json, shortened, table_lines
 from duetime.scheduler.records import JobRecord, QueueRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -58,25 +58,18 @@ def view_lines(view: TopView, *, width: int) -> Iterator[str]:
     # Workers say how many they run only with each heartbeat.
     taken = sum(queue.active for queue in view.queues)
     count = "1 worker" if len(view.workers) == 1 else f"{len(view.workers)} workers"
-    yield _cut_to_width(
-        f"duetime  {view.now:%Y-%m-%d %H:%M:%S} UTC   {count}, {taken} of {slots} slots taken", width
-    )
-    sections = (
-        (("QUEUE", "QUEUED", "ACTIVE", "SCHEDULED", "FAILED", ""), map(_queue_row, view.queues)),
-        (
-            ("WORKER", "HOST", "PID", "SLOTS", "DONE", "HEARD", ""),
-            (_worker_row(w, view.now) for w in view.workers),
-        ),
-        (
-            ("RUNNING", "TASK", "FOR", "TRY", "PROGRESS", ""),
-            (_running_row(job, view.now) for job in view.running),
-        ),
-        (("NEXT", "TASK", "QUEUE", "DUE"), (_upcoming_row(job, view.now) for job in view.upcoming)),
-    )
-    for head, rows in sections:
+    title = f"duetime  {view.now:%Y-%m-%d %H:%M:%S} UTC   {count}, {taken} of {slots} slots taken"
+    yield shortened(title, width)
+    sections: dict[str, list[tuple[str, ...]]] = {
+        "QUEUE QUEUED ACTIVE SCHEDULED FAILED ": [_queue_row(queue) for queue in view.queues],
+        "WORKER HOST PID SLOTS DONE HEARD ": [_worker_row(worker, view.now) for worker in view.workers],
+        "RUNNING TASK FOR TRY PROGRESS ": [_running_row(job, view.now) for job in view.running],
+        "NEXT TASK QUEUE DUE": [_upcoming_row(job, view.now) for job in view.upcoming],
+    }
+    for head, rows in sections.items():
         yield ""
-        for line in table_lines(head, rows):
-            yield _cut_to_width(line, width)
+        for line in table_lines(head.split(" "), rows):
+            yield shortened(line, width)
 
 
 def _queue_row(queue: QueueRecord) -> tuple[str, ...]:
@@ -86,9 +79,8 @@ def _queue_row(queue: QueueRecord) -> tuple[str, ...]:
 
 
 def _worker_row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
-    note = (
-        f"paused: {worker.paused_reason or 'no reason given'}" if worker.paused else worker.last_error or ""
-    )
+    paused = f"paused: {worker.paused_reason or 'no reason given'}"
+    note = paused if worker.paused else worker.last_error or ""
     slots = f"{worker.running}/{worker.slots}"
     heard = relative_time(worker.heartbeat_at, now)
     return worker.id, worker.host, str(worker.pid), slots, str(worker.done), heard, shortened(note, 60)
@@ -110,58 +102,43 @@ def _progress_bar(progress: float | None) -> str:
     return f"{'█' * full}{'░' * (_BAR_WIDTH - full)} {progress:4.0%}"
 
 
-def _cut_to_width(line: str, width: int) -> str:
-    return line if len(line) <= width else f"{line[: width - 1]}…"
-
-
-# The other screen of a terminal, without a cursor; the first one comes back as it was.
-_ENTER_SCREEN = "\x1b[?1049h\x1b[?25l"
-_LEAVE_SCREEN = "\x1b[?25h\x1b[?1049l"
+# What a terminal obeys.
 _CURSOR_HOME = "\x1b[H"
 _END_OF_LINE = "\x1b[K\n"
 _CLEAR_BELOW = "\x1b[J"
 
 
 @click.command(short_help="Watch queues, workers and jobs live.")
-@database_options
+@watch_command
 @click.option("--every", type=read_duration, default="1s", show_default=True, help="How often to look.")
 @click.option("--once", is_flag=True, help="Look once and end, as without a terminal.")
-@json_option
-def top(*, url: str | None, namespace: str, every: timedelta, once: bool, as_json: bool) -> None:
+async def top(scheduler: Scheduler, *, every: timedelta, once: bool, as_json: bool) -> None:
     """Watch queues, workers, running jobs with their progress, and what falls due next, until Ctrl-C.
 
     \b
       duetime top
       duetime top --once --json
     """  # noqa: D301
-    live = sys.stdout.isatty() and not once and not as_json
-    with _alternate_screen() if live else contextlib.nullcontext(), contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_watch(url, namespace, every=every.total_seconds() if live else None, as_json=as_json))
-
-
-async def _watch(url: str | None, namespace: str, *, every: float | None, as_json: bool) -> None:
-    async with client(url, namespace) as scheduler:
-        while True:
-            view = await read_view(scheduler)
-            if as_json:
-                say_json(view_values(view))
-            elif every is None:
-                click.echo("\n".join(view_lines(view, width=shutil.get_terminal_size().columns)))
-            else:
-                columns, lines = shutil.get_terminal_size()
-                seen = list(view_lines(view, width=columns))[: lines - 1]
-                click.echo(
-                    _CURSOR_HOME + "".join(line + _END_OF_LINE for line in seen) + _CLEAR_BELOW, nl=False
-                )
-            if every is None:
-                return
-            await asyncio.sleep(every)
+    if as_json:
+        say_json(view_values(await read_view(scheduler)))
+    elif once or not sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        click.echo("\n".join(view_lines(await read_view(scheduler), width=width)))
+    else:
+        with _alternate_screen():
+            while True:
+                view, size = await read_view(scheduler), shutil.get_terminal_size()
+                lines = list(view_lines(view, width=size.columns))[: size.lines - 1]
+                screen = "".join(line + _END_OF_LINE for line in lines)
+                click.echo(_CURSOR_HOME + screen + _CLEAR_BELOW, nl=False)
+                await asyncio.sleep(every.total_seconds())
 
 
 @contextlib.contextmanager
 def _alternate_screen() -> Generator[None]:
-    click.echo(_ENTER_SCREEN, nl=False)
+    """Show the terminal's other screen, without a cursor; the first one comes back as it was."""
+    click.echo("\x1b[?1049h\x1b[?25l", nl=False)
     try:
         yield
     finally:
-        click.echo(_LEAVE_SCREEN, nl=False)
+        click.echo("\x1b[?25h\x1b[?1049l", nl=False)

@@ -1,17 +1,18 @@
-"""`duetime workers`: list and show workers, and tell them what to do."""
+"""`duetime worker` and `duetime scheduler` run until signals stop them; `duetime workers` lists them and tells them what to do."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import click
 import msgspec
 
-from duetime.cli.command import client_command, read_duration, read_ids, store_time
+from duetime.cli.command import client_command, load_scheduler, read_duration, store_time, words_argument
 from duetime.cli.output import (
     Answer,
     CommandFailure,
@@ -23,22 +24,15 @@ from duetime.cli.output import (
     table_or,
 )
 from duetime.errors import WorkerGone, WorkerNotFound
-from duetime.model.worker import WorkerId
+from duetime.model.job import DEFAULT_QUEUE
 from duetime.scheduler.lookup import worker_not_found
+from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _OUTCOME_WIDTH = 60
-_DEFAULT_WAIT = "10s"
-
-
-class CommandReply(NamedTuple):
-    """What came of a command to one worker."""
-
-    worker: WorkerId
-    answer: str | None
-    error: str | None = None
-    code: ExitCode = ExitCode.OK
 
 
 SendCommand: TypeAlias = Callable[[str], Awaitable[str | None]]
@@ -59,9 +53,7 @@ def workers() -> None:
     """  # noqa: D301
 
 
-def worker_command(
-    function: Callable[..., SendCommand],
-) -> Callable[..., None]:
+def worker_command(function: Callable[..., SendCommand]) -> Callable[..., None]:
     """Make a command that sends what the function returns to the workers that are named.
 
     They are told all at once, so that a slow one does not hold up the others.
@@ -73,15 +65,14 @@ def worker_command(
     ) -> Coroutine[Any, Any, Answer]:
         if bool(worker_ids) == everyone:
             raise CommandFailure("name the workers or say --all", ExitCode.USAGE)
-        send = function(scheduler, **given)
-        return _replies_of_workers(scheduler, send, None if everyone else worker_ids)
+        return _replies_of_workers(scheduler, function(scheduler, **given), worker_ids)
 
-    ids = click.argument("worker_ids", metavar="ID...", nargs=-1, callback=read_ids)
+    ids = words_argument("worker_ids", "ID...", "ids", required=False)
     everyone = click.option("--all", "everyone", is_flag=True, help="All workers that are alive.")
     wait = click.option(
         "--wait",
         type=read_duration,
-        default=_DEFAULT_WAIT,
+        default="10s",
         show_default=True,
         metavar="DURATION",
         help="How long to wait for the answers.",
@@ -151,28 +142,30 @@ def stacks(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
     return lambda worker: scheduler.workers.stacks(worker, wait=wait)
 
 
-async def _replies_of_workers(scheduler: Scheduler, send: SendCommand, ids: Sequence[str] | None) -> Answer:
-    """Send to these workers, or to all that are alive."""
+async def _replies_of_workers(scheduler: Scheduler, send: SendCommand, ids: Sequence[str]) -> Answer:
+    """Send to these workers, or without ids to all that are alive."""
 
-    async def ask(worker: WorkerRecord) -> CommandReply:
+    async def ask(worker_id: str) -> tuple[str | None, str | None, ExitCode]:
         try:
-            return CommandReply(worker.id, await send(worker.id))
+            return await send(worker_id), None, ExitCode.OK
         except (WorkerGone, WorkerNotFound, TimeoutError) as error:
-            return CommandReply(worker.id, None, str(error), exit_code_of(error))
+            return None, str(error), exit_code_of(error)
 
     known = await scheduler.workers.list()
     alive = [worker for worker in known if worker.state == "alive"]
-    replies = await asyncio.gather(*map(ask, alive if ids is None else _find_by_id(known, ids)))
+    told = [worker.id for worker in (_find_by_id(known, ids) if ids else alive)]
+    replies = dict(zip(told, await asyncio.gather(*map(ask, told)), strict=True))
+    lines = (_reply_lines(worker, answer or error) for worker, (answer, error, _) in replies.items())
     return Answer(
-        values={reply.worker: {"answer": reply.answer, "error": reply.error} for reply in replies},
-        lines=[line for reply in replies for line in _reply_lines(reply)] or ["no workers"],
-        code=max((reply.code for reply in replies), default=ExitCode.OK),
+        values={worker: {"answer": answer, "error": error} for worker, (answer, error, _) in replies.items()},
+        lines=[*itertools.chain(*lines)] or ["no workers"],
+        code=max((code for *_, code in replies.values()), default=ExitCode.OK),
     )
 
 
-def _reply_lines(reply: CommandReply) -> Iterator[str]:
-    first, *more = (reply.answer or reply.error or "told").splitlines()
-    yield f"{reply.worker}  {first}"
+def _reply_lines(worker_id: str, reply: str | None) -> Iterator[str]:
+    first, *more = (reply or "told").splitlines()
+    yield f"{worker_id}  {first}"
     yield from (f"  {line.expandtabs()}" for line in more)
 
 
@@ -217,3 +210,125 @@ def _worker_values(worker: WorkerRecord) -> dict[str, object]:
     values: dict[str, object] = msgspec.to_builtins(worker)
     values["loop_lag"] = worker.loop_lag.total_seconds()
     return values
+
+
+def log_options(command: F) -> F:
+    """Add the options that say how much to log, and how."""
+    level = click.option(
+        "--log-level",
+        type=click.Choice(["debug", "info", "warning", "error"]),
+        default="info",
+        show_default=True,
+        help="How much to say, on standard error.",
+    )
+    style = click.option(
+        "--log-format",
+        type=click.Choice(["console", "json"]),
+        default="console",
+        show_default=True,
+        help="For people or for machines.",
+    )
+    return level(style(command))
+
+
+@click.command()
+@click.argument("target", metavar="MODULE:OBJECT")
+@click.option("--concurrency", type=int, default=100, show_default=True, help="How many jobs run at once.")
+@click.option(
+    "--queue",
+    "queues",
+    multiple=True,
+    metavar="NAME[=LIMIT]",
+    help=f"A queue to work on, perhaps with a limit of its own; may be repeated.  [default: {DEFAULT_QUEUE}]",
+)
+@click.option(
+    "--grace",
+    type=read_duration,
+    default="30s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long running jobs may go on when the worker is asked to stop.",
+)
+@click.option(
+    "--cpu-children",
+    type=int,
+    metavar="N",
+    help="How many jobs run at once in child processes.  [default: the number of processors]",
+)
+@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after this many jobs.")
+@click.option(
+    "--cpu-max-memory",
+    metavar="SIZE",
+    help="Replace a child process that holds more than this after a job, such as 500MB.",
+)
+@click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
+@click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
+@log_options
+def worker(
+    *,
+    target: str,
+    concurrency: int,
+    queues: tuple[str, ...],
+    grace: timedelta,
+    cpu_children: int | None,
+    cpu_max_jobs: int | None,
+    cpu_max_memory: str | None,
+    no_schedules: bool,
+    no_job_logs: bool,
+    log_level: str,
+    log_format: LogFormat,
+) -> None:
+    """Run due jobs and fire schedules until stopped.
+
+    Start as many as you like, on as many machines; each job still runs once.
+
+    SIGINT or SIGTERM stops it: nothing new is started, and running jobs have the grace time to end. A second
+    signal cancels them at once, a third one leaves everything as it is. Jobs that were cut short run again as
+    their tasks say. The exit code is 0 when all jobs had ended or were cancelled, 4 when a SQLite file was
+    deleted or replaced meanwhile, and 70 when the event loop hung for so long that the worker gave up.
+
+    \b
+      duetime worker jobs:scheduler
+      duetime worker jobs:scheduler --concurrency 20 --queue default --queue mail=5
+    """  # noqa: D301
+    settings: WorkerSettings = {
+        "concurrency": concurrency,
+        "queues": dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE],
+        "grace": grace,
+        "cpu_children": cpu_children,
+        "cpu_max_jobs": cpu_max_jobs,
+        "cpu_max_memory": cpu_max_memory,
+        "schedules": not no_schedules,
+        "capture_logs": not no_job_logs,
+    }
+    configure_logging(log_level, log_format)
+    run_until_stopped(load_scheduler(target), settings)
+
+
+def _read_queue_limit(text: str) -> tuple[str, int | None]:
+    name, separator, limit = text.partition("=")
+    if not separator:
+        return name, None
+    if not limit.isdecimal():
+        raise CommandFailure(
+            f"--queue {text!r}: the limit must be a whole number, as in mail=5", ExitCode.USAGE
+        )
+    return name, int(limit)
+
+
+@click.command(short_help="Fire schedules, and leave jobs to workers.")
+@click.argument("target", metavar="MODULE:OBJECT")
+@log_options
+def scheduler(*, target: str, log_level: str, log_format: LogFormat) -> None:
+    """Fire schedules until stopped, and run no jobs.
+
+    Workers fire schedules, too, unless they are started with --no-schedules; any number of processes may do so, and
+    each occurrence still makes one job. This one is for those who want them apart: it stores the schedules of the
+    code, makes their jobs when they are due, and takes over what dead workers have left.
+
+    \b
+      duetime scheduler jobs:scheduler
+      duetime worker jobs:scheduler --no-schedules
+    """  # noqa: D301
+    configure_logging(log_level, log_format)
+    run_until_stopped(load_scheduler(target), {"jobs": False})

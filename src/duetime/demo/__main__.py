@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from duetime.demo import run
-from duetime.demo.launch import DEFAULT_PORT
+from duetime.demo import DEFAULT_PORT, run
 
 if __name__ == "__main__":
     sys.exit(run(os.environ.get("PORT") or DEFAULT_PORT))

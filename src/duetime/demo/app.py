@@ -5,16 +5,61 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import sys
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fastapi import FastAPI, Request
 
-from duetime import Scheduler, cron, current_job, every
-from duetime.demo.output import print_outcome, print_run, things_to_try
+from duetime import Event, Scheduler, cron, current_job, every
+from duetime.demo import things_to_try
 
 DELAY = float(os.environ.get("DEMO_DELAY", "10"))
 SHELVES = 15
+_LONGEST: Final = 200
+_OUTCOMES: Final = {
+    "job.succeeded": ("ok", 32),
+    "job.retrying": ("failed, is tried again", 33),
+    "job.failed": ("failed for good", 31),
+    "job.interrupted": ("stopped, runs again", 33),
+    "job.lost": ("lost with its process, runs again", 31),
+}
+"""What is said of the end of a run, and in which colour of the terminal."""
+
+
+def print_run(**arguments: object) -> None:
+    """Print one line about the job that calls this: process, task, arguments and how late it started."""
+    job = current_job()
+    call = _cut(", ".join(f"{name}={value!r}" for name, value in arguments.items()))
+    late = job.lateness.total_seconds() * 1000
+    _print(f"{_after_dot(job.task)}({call})  try {job.attempt}  {late:.1f} ms late")
+
+
+def print_outcome(event: Event) -> None:
+    """Print one line about the end of a run, in colour on a terminal."""
+    if event.kind in _OUTCOMES and event.task is not None:
+        text, colour = _OUTCOMES[event.kind]
+        error = "" if event.error is None else f": {_cut(event.error)}"
+        _print(f"{_after_dot(event.task)}  try {event.attempt}  {_coloured(text, colour)}{error}")
+
+
+def _after_dot(task: str) -> str:
+    return task.rpartition(".")[2]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _coloured(text: str, colour: int) -> str:
+    plain = "NO_COLOR" in os.environ or not sys.stdout.isatty()
+    return text if plain else f"\x1b[{colour}m{text}\x1b[0m"
+
+
+def _print(text: str) -> None:
+    # One write, so that the lines of four processes do not mix.
+    os.write(sys.stdout.fileno(), f"pid {os.getpid()}  {text}\n".encode("utf-8", "backslashreplace"))
+
 
 scheduler = Scheduler("sqlite:///duetime-demo.db")
 app = FastAPI(title="Duetime demo", lifespan=partial(scheduler.lifespan, grace=3))

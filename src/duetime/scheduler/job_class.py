@@ -28,10 +28,10 @@ from duetime.scheduler.task import (
     AsyncTask,
     BlockingRequest,
     Call,
+    EnqueueClient,
     Request,
     SyncTask,
     Task,
-    TaskRegistry,
 )
 
 P = ParamSpec("P")
@@ -162,14 +162,14 @@ class Job(ABC):
     def __init_subclass__(
         cls,
         *,
-        scheduler: TaskRegistry | None = None,
+        scheduler: EnqueueClient | None = None,
         name: str | None = None,
         **options: Unpack[TaskOptionValues],
     ) -> None:
         """Register the class under `name`, else its module and qualified name, unless it is still abstract."""
         super().__init_subclass__()
         if _KEYWORDS_ATTRIBUTE in vars(cls):
-            # A decorator such as dataclass(slots=True) has made it anew, from all that it had and without keywords.
+            # A decorator such as dataclass(slots=True) has made it again, with all its attributes but without keywords.
             vars(cls)[_LATEST_ATTRIBUTE][0] = cls
             return
         _check_verbs(cls)
@@ -188,7 +188,7 @@ class Job(ABC):
         """Do the work; subclasses give it parameters of their own, and write it plain or async."""
 
 
-def job_base(scheduler: TaskRegistry) -> type[Job]:
+def job_base(scheduler: EnqueueClient) -> type[Job]:
     """Return a base class whose subclasses are tasks of this scheduler."""
     base = types.new_class("Job", (Job,), {"scheduler": scheduler})
     base.__module__, base.__doc__ = Job.__module__, Job.__doc__
@@ -199,7 +199,7 @@ def _register(cls: type[Job], name: str | None) -> None:
     inherited: dict[str, Any] = {}
     for base in reversed(cls.__mro__):
         inherited |= vars(base).get(_KEYWORDS_ATTRIBUTE, {})
-    scheduler: TaskRegistry | None = inherited.pop("scheduler", None)
+    scheduler: EnqueueClient | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
         text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -44,7 +42,7 @@ T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 
 _DEFAULT_PAGE: Final = 50
-_CURSOR_MARK: Final = b"jobs:"
+_CURSOR_MARK: Final = "jobs:"
 """What tells a cursor from other text."""
 
 
@@ -59,7 +57,7 @@ class JobQuery(TypedDict, total=False):
     key: str | None
     tag: str | None
     since: datetime | Duration | None
-    """When they were enqueued at the earliest; a duration counts back from now."""
+    """The earliest time of enqueueing; a duration counts back from now."""
     limit: int
     cursor: str | None
 
@@ -79,39 +77,27 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
         if name not in JobQuery.__optional_keys__:
             text = f"unknown option {name!r}; options are {', '.join(sorted(JobQuery.__optional_keys__))}"
             raise InvalidOption(text)
-    for what in ("task", "queue", "schedule", "key", "tag"):
-        if isinstance(asked := query.get(what), str):
-            check_text(asked, what=what)
+    named: dict[str, Any] = {name: query.get(name) for name in ("task", "queue", "schedule", "key", "tag")}
+    for name, asked in named.items():
+        if isinstance(asked, str):
+            check_text(asked, what=name)
     since, cursor = query.get("since"), query.get("cursor")
     return JobFilter(
-        task=query.get("task"),
+        **named,
         state=_enum_value(State, query.get("state"), what="state"),
         registry=_enum_value(Registry, query.get("registry"), what="registry"),
-        queue=query.get("queue"),
-        schedule=query.get("schedule"),
-        key=query.get("key"),
-        tag=query.get("tag"),
         since=None if since is None else _since_instant(since, now),
         before=None if cursor is None else read_cursor(cursor),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
     )
 
 
-def cursor_after(job_id: JobId) -> str:
-    """Return the cursor of the page that begins behind a job."""
-    return base64.urlsafe_b64encode(_CURSOR_MARK + job_id.encode()).decode().rstrip("=")
-
-
 def read_cursor(cursor: str) -> JobId:
     """Return the job that a page begins behind, or raise `InvalidCursor`."""
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        if text.startswith(_CURSOR_MARK):
-            return check_text(text.removeprefix(_CURSOR_MARK).decode(), what="cursor")
-    except (TypeError, ValueError, binascii.Error):
-        pass
-    message = f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is"
-    raise InvalidCursor(message)
+    if not isinstance(cursor, str) or not cursor.startswith(_CURSOR_MARK):
+        text = f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is"
+        raise InvalidCursor(text)
+    return check_text(cursor.removeprefix(_CURSOR_MARK), what="cursor")
 
 
 def _since_instant(since: datetime | Duration, now: Instant) -> Instant:
@@ -140,36 +126,32 @@ async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
 
     Raises `JobNotFound`.
     """
-    job = await find_job(store, job_id)
-    if (answer := _answer_without_worker(job)) is not None:
+    held = await find_job(store, job_id)
+    if (answer := _answer_without_worker(held)) is not None:
         return answer
-    ask = NewCommand(id=new_job_id(), worker=job.worker or "", kind=CommandKind.RELEASE_JOB, job=job_id)
+    ask = NewCommand(id=new_job_id(), worker=held.worker or "", kind=CommandKind.RELEASE_JOB, job=job_id)
     if not await store.send([ask]):
         # A worker without a lease starts nothing more.
         return (await store.release([job_id], force=False))[job_id]
+    pause = _FIRST_PAUSE
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT / SECOND):
-            return await _wait_for_release(store, job)
+            while answer is None:
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 1.5)
+                job = await find_job(store, job_id)
+                answer = _answer_without_worker(job) if job.fence == held.fence else ReleaseAnswer.RELEASED
     except TimeoutError:
         text = (
-            f"worker {job.worker} has not given job {job_id} back within {describe_duration(RELEASE_TIMEOUT)}; "
+            f"worker {held.worker} has not given job {job_id} back within {describe_duration(RELEASE_TIMEOUT)}; "
             "force=True takes it away all the same, and it may then run twice"
         )
         raise TimeoutError(text) from None
-
-
-async def _wait_for_release(store: Store, held: StoredJob) -> ReleaseAnswer:
-    pause = _FIRST_PAUSE
-    while (job := await find_job(store, held.id)).fence == held.fence:
-        if (answer := _answer_without_worker(job)) is not None:
-            return ReleaseAnswer.RELEASED if answer is ReleaseAnswer.WAITING else answer
-        await asyncio.sleep(pause)
-        pause = min(_LONGEST_PAUSE, pause * 1.5)
-    return ReleaseAnswer.RELEASED
+    return ReleaseAnswer.RELEASED if answer is ReleaseAnswer.WAITING else answer
 
 
 def _answer_without_worker(job: StoredJob) -> ReleaseAnswer | None:
-    """Tell what there is to say about a job without its worker; `None` for one that is held unstarted."""
+    """Return the answer that needs no worker; `None` for a job that is held unstarted."""
     if job.state is State.PENDING:
         return ReleaseAnswer.WAITING
     if job.state.terminal:
@@ -181,7 +163,7 @@ ON_REQUEST = "cancelled on request"
 
 
 class Jobs:
-    """Reads jobs, and changes what becomes of them."""
+    """Reads, cancels, postpones and reruns jobs."""
 
     def __init__(self, store: Callable[[], Store], *, client: EnqueueClient) -> None:
         self._store = store
@@ -194,11 +176,12 @@ class Jobs:
     async def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
         """Return one page of jobs, newest first; pass its `cursor` for the next one."""
         store = self._store()
-        where = job_filter(query, now=await store.now() if _counts_back(query.get("since")) else 0)
+        counts_back = not isinstance(query.get("since"), datetime | None)
+        where = job_filter(query, now=await store.now() if counts_back else 0)
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
         more = len(found) > where.limit
-        return Page(records, cursor=cursor_after(records[-1].id) if more else None)
+        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if more else None)
 
     async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
@@ -219,7 +202,7 @@ class Jobs:
     async def cancel_many(
         self, job_ids: Iterable[JobId], *, reason: str = ON_REQUEST
     ) -> Mapping[JobId, CancelAnswer]:
-        """Cancel jobs in one step and tell what became of each; `unknown` where there is none."""
+        """Cancel jobs in one step and return what happened to each; `unknown` for an id without a job."""
         return await self._store().cancel(list(job_ids), reason=check_reason(reason))
 
     async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
@@ -256,16 +239,13 @@ class Jobs:
         Raises `JobActive` when a worker has it, `JobEnded` when it has ended, `JobNotFound`.
         """
         micros = parse_duration(delay, what="delay")
-        match (await self._store().snooze([job_id], delay=micros))[job_id]:
-            case SnoozeAnswer.RUNNING:
-                text = f"job {job_id} is with a worker and cannot be put off; its handler can, with duetime.Snooze"
-                raise JobActive(text)
-            case SnoozeAnswer.FINISHED:
-                raise _job_ended(job_id)
-            case SnoozeAnswer.UNKNOWN:
-                raise job_not_found(job_id)
-            case SnoozeAnswer.SNOOZED:
-                return
+        answer = (await self._store().snooze([job_id], delay=micros))[job_id]
+        if answer is SnoozeAnswer.RUNNING:
+            text = (
+                f"job {job_id} is with a worker and cannot be put off; its handler can, with duetime.Snooze"
+            )
+            raise JobActive(text)
+        _check_not_ended(job_id, answer)
 
     async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
         """Have a worker give back a job that it has claimed and not started, so that another can have it.
@@ -279,28 +259,24 @@ class Jobs:
             answer = (await self._store().release([job_id], force=True))[job_id]
         else:
             answer = await request_release(self._store(), job_id)
-        match answer:
-            case ReleaseAnswer.STARTED:
-                text = f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"
-                raise JobActive(text)
-            case ReleaseAnswer.FINISHED:
-                raise _job_ended(job_id)
-            case ReleaseAnswer.UNKNOWN:
-                raise job_not_found(job_id)
-            case ReleaseAnswer.RELEASED | ReleaseAnswer.WAITING:
-                return answer
+        if answer is ReleaseAnswer.STARTED:
+            text = (
+                f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"
+            )
+            raise JobActive(text)
+        _check_not_ended(job_id, answer)
+        return answer
 
 
-def _counts_back(since: datetime | Duration | None) -> bool:
-    return since is not None and not isinstance(since, datetime)
-
-
-def _job_ended(job_id: JobId) -> JobEnded:
-    return JobEnded(f"job {job_id} has ended; scheduler.jobs.rerun(id) runs it once more")
+def _check_not_ended(job_id: JobId, answer: SnoozeAnswer | ReleaseAnswer) -> None:
+    if answer in (SnoozeAnswer.FINISHED, ReleaseAnswer.FINISHED):
+        raise JobEnded(f"job {job_id} has ended; scheduler.jobs.rerun(id) runs it once more")
+    if answer in (SnoozeAnswer.UNKNOWN, ReleaseAnswer.UNKNOWN):
+        raise job_not_found(job_id)
 
 
 class Pruning:
-    """The verb `scheduler.prune`; workers do the same by themselves, now and then."""
+    """The verb `scheduler.prune`; workers do the same from time to time."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store

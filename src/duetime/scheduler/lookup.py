@@ -23,6 +23,10 @@ from duetime.model.worker import WorkerId
 from duetime.runtime.running.handler import Handler
 from duetime.stores.base import Store
 
+log = logging.getLogger("duetime.store")
+
+MAX_PAGE: Final = 1_000
+
 
 async def find_job(store: Store, job_id: JobId) -> StoredJob:
     """Return one job; raises `JobNotFound`."""
@@ -42,10 +46,7 @@ async def find_schedule(store: Store, name: str) -> StoredSchedule:
 
 def schedule_not_found(name: str, known: Iterable[str] = ()) -> ScheduleNotFound:
     """Return the error for a name that no schedule has."""
-    meant = close_names(name, known)
-    offer = (
-        f"did you mean {' or '.join(meant)}?" if meant else "`duetime schedules list` shows those there are"
-    )
+    offer = did_you_mean(name, known) or "`duetime schedules list` shows those there are"
     return ScheduleNotFound(f"there is no schedule {name!r}; {offer}")
 
 
@@ -63,20 +64,16 @@ def find_task(tasks: Mapping[str, Handler], task: str) -> Handler:
     """Return a registered task; raises `UnknownTask` with those that may be meant."""
     if task in tasks:
         return tasks[task]
-    names = sorted(tasks)
-    meant = close_names(task, names)
-    offer = f"did you mean {' or '.join(meant)}?" if meant else f"there are: {', '.join(names) or 'none'}"
+    offer = did_you_mean(task, sorted(tasks)) or f"there are: {', '.join(sorted(tasks)) or 'none'}"
     raise UnknownTask(f"there is no task {task!r} here; {offer}")
 
 
-def close_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names that someone who wrote `name` may have meant."""
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Ask for the names that someone who wrote `name` may have meant; empty if there are none."""
     known = list(names)
     tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
-    return tails or difflib.get_close_matches(name, known)
-
-
-log = logging.getLogger("duetime.store")
+    meant = tails or difflib.get_close_matches(name, known)
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def check_not_moved(store: Store) -> None:
@@ -97,6 +94,3 @@ def check_limit(limit: int, *, what: str = "limit") -> int:
         text = f"{what} must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}"
         raise InvalidOption(text)
     return limit
-
-
-MAX_PAGE: Final = 1_000

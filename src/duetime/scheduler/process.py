@@ -1,29 +1,91 @@
-"""A process that is a worker's own: it works until signals stop it."""
+"""Runs workers: inside a program, or in a process of their own that works until signals stop it, and logs."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import logging
 import os
 import signal
-from collections.abc import Callable, Coroutine
+import sys
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypedDict
 
-from duetime.model.urls import redact
-from duetime.scheduler.scheduler_worker import WorkerSettings
+from duetime.model.text import Size, printable
+from duetime.model.time import Duration
+from duetime.model.urls import redact, redact_text
+from duetime.runtime.options import QueueLimits, WorkerOptions
+from duetime.runtime.settling.job_log import RECORD_FIELDS
+from duetime.runtime.settling.job_log import log as job_log
+from duetime.runtime.worker import Worker
+from duetime.scheduler.lookup import check_not_moved
 
 if TYPE_CHECKING:
     from duetime.scheduler.scheduler import Scheduler
 
 log = logging.getLogger("duetime.cli")
 
+LogFormat: TypeAlias = Literal["console", "json"]
+
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SIGNALS_TO_EXIT_AT_ONCE = 3
 _EXIT_CODE_OF_SIGNAL = 128
 _UNFINISHED = 1
 """The exit code of a process with jobs that would not end."""
+
+
+class WorkerSettings(TypedDict, total=False):
+    """What users may write in `scheduler.worker(...)`."""
+
+    concurrency: int
+    queues: QueueLimits
+    schedules: bool
+    jobs: bool
+    grace: Duration
+    lease: Duration
+    window: Duration
+    retention: Duration | None
+    capture_logs: bool
+    cpu_children: int | None
+    cpu_max_jobs: int | None
+    cpu_max_memory: Size | None
+    keep_per_schedule: int
+    dedicated: bool
+
+
+@asynccontextmanager
+async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGenerator[Worker]:
+    """Run a worker, and keep the scheduler open until the last of its threads has ended."""
+    await scheduler.open()
+    lingering: asyncio.Task[None] | None = None
+    try:
+        check_not_moved(scheduler.store)
+        if options.schedules:
+            await scheduler.put_declared()
+        worker = Worker(
+            scheduler.store,
+            scheduler.tasks,
+            options,
+            middleware=scheduler.wrapping,
+            events=scheduler.events,
+            declared=scheduler.declared,
+            where=partial(redact, scheduler.url),
+        )
+        await worker.start()
+        try:
+            yield worker
+        finally:
+            lingering = await worker.stop()
+    finally:
+        if lingering is None:
+            await scheduler.close()
+        else:
+            scheduler.close_after(lingering)
 
 
 def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
@@ -49,8 +111,8 @@ async def _work(scheduler: Scheduler, settings: WorkerSettings) -> int:
             log.info(
                 "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
             )
-            signals.on_second(running.hurry)
-            await _first_of(signals.first(), running.asked_to_stop())
+            signals.stop(running)
+            await running.asked_to_stop()
     if running.lost is not None:
         raise running.lost
     return running.stats().running
@@ -60,14 +122,6 @@ def _doing(settings: WorkerSettings) -> str:
     if not settings.get("jobs", True):
         return "firing schedules and running no jobs"
     return f"running jobs and {'firing schedules' if settings.get('schedules', True) else 'leaving schedules to others'}"
-
-
-async def _first_of(*events: Coroutine[Any, Any, None]) -> None:
-    """Wait for the first of these."""
-    waiting = [asyncio.ensure_future(event) for event in events]
-    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-    for waiter in waiting:
-        waiter.cancel()
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -83,28 +137,23 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._count = 0
-        self._first = asyncio.Event()
-        self._second: Callable[[], None] | None = None
-        self._before: dict[int, Any] = {}
+        self._worker: Worker | None = None
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        for number in _STOP_SIGNALS:
-            # Not loop.add_signal_handler, which Windows lacks and which a blocked loop would never call.
-            self._before[number] = signal.signal(number, self._caught)
+        # Not loop.add_signal_handler, which Windows lacks and which a blocked loop would never call.
+        self._before = {number: signal.signal(number, self._caught) for number in _STOP_SIGNALS}
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    async def first(self) -> None:
-        """Wait for the first signal."""
-        await self._first.wait()
-
-    def on_second(self, act: Callable[[], None]) -> None:
-        """Say what to do when a second signal comes."""
-        self._second = act
+    def stop(self, worker: Worker) -> None:
+        """Have a worker stop at the first signal, which may have come already, and at once at the second."""
+        self._worker = worker
+        if self._count:
+            worker.ask_to_stop(now=self._count > 1)
 
     def _caught(self, number: int, frame: FrameType | None) -> None:
         del frame
@@ -114,9 +163,58 @@ class StopSignals:
         self._loop.call_soon_threadsafe(self._act, self._count, signal.Signals(number).name)
 
     def _act(self, count: int, name: str) -> None:
-        if count == 1:
-            log.info("%s: stopping; a second signal cancels what still runs", name)
-            self._first.set()
-        elif self._second is not None:
-            log.info("%s again: cancelling what still runs", name)
-            self._second()
+        text = "%s: stopping; a second signal cancels what still runs"
+        log.info(text if count == 1 else "%s again: cancelling what still runs", name)
+        if self._worker is not None:
+            self._worker.ask_to_stop(now=count > 1)
+
+
+class ConsoleFormatter(logging.Formatter):
+    """One line per record, and the lines of its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as text that no terminal obeys."""
+        moment = datetime.fromtimestamp(record.created).astimezone()
+        time = moment.isoformat(sep=" ", timespec="milliseconds")
+        line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
+        return "\n".join([printable(redact_text(line)), *_indented(_traceback_text(record).splitlines())])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per record."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as one line of JSON."""
+        values = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": redact_text(record.getMessage()),
+            "pid": record.process,
+        }
+        if record.name == job_log.name:
+            values |= {name: getattr(record, name, None) for name in RECORD_FIELDS}
+        if details := _traceback_text(record):
+            values["exception"] = details
+        return json.dumps(values)
+
+
+def configure_logging(level: str, style: LogFormat = "console") -> None:
+    """Send every log line of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(ConsoleFormatter() if style == "console" else JsonFormatter())
+    logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+
+
+def _traceback_text(record: logging.LogRecord) -> str:
+    # Records of jobs and of child processes bring their traceback as text.
+    parts = [record.exc_text] if record.exc_text else []
+    parts += [logging.Formatter().formatException(record.exc_info)] if record.exc_info and not parts else []
+    parts += [record.stack_info] if record.stack_info else []
+    return redact_text("\n".join(parts))
+
+
+def _indented(lines: list[str]) -> list[str]:
+    """Return lines that cannot be taken for records."""
+    indent = "" if all(line.startswith("  ") for line in lines) else "  "
+    return [f"{indent}{printable(line.expandtabs())}" for line in lines]

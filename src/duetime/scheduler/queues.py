@@ -14,8 +14,6 @@ from duetime.model.text import check_name, check_reason
 from duetime.scheduler.records import QueueRecord
 from duetime.stores.base import Store
 
-PURGED = "purged"
-
 _PURGE_STEP = 500
 """How many jobs one step of a purge cancels, so that others never wait long for the database."""
 _MAX_COUNTED = 10_000
@@ -37,7 +35,7 @@ class Queues:
         """Hand out jobs of a queue again."""
         await self._store().resume_queue(check_name(queue, what="queue"))
 
-    async def purge(self, queue: str, *, confirm: str, reason: str = PURGED) -> int:
+    async def purge(self, queue: str, *, confirm: str, reason: str = "purged") -> int:
         """Cancel all jobs of a queue that no worker has yet, and return how many; `confirm` repeats the queue's name.
 
         Done in small steps. What is enqueued meanwhile, and what workers have, stays.

@@ -10,7 +10,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from duetime.errors import InvalidOption
 from duetime.model.audit import StoredAuditEntry
 from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import Limit, Rate
@@ -20,7 +19,7 @@ from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedul
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker, with_blanks
 from duetime.model.text import MAX_READ, is_deeper, shown
-from duetime.model.time import Instant, Micros, to_datetime
+from duetime.model.time import Instant, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
 from duetime.model.worker import Command, CommandId, WorkerId, WorkerState
@@ -31,16 +30,9 @@ def optional_datetime(instant: Instant | None) -> datetime | None:
     return None if instant is None else to_datetime(instant)
 
 
-def optional_timedelta(micros: Micros | None) -> timedelta | None:
-    """Return a length as a timedelta, if there is one."""
-    return None if micros is None else timedelta(microseconds=micros)
-
-
 _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "datetime": to_datetime,
-    "datetime | None": optional_datetime,
     "timedelta": lambda micros: timedelta(microseconds=micros),
-    "timedelta | None": optional_timedelta,
 }
 """How stored times are read, by the annotation of a record's field."""
 
@@ -55,8 +47,8 @@ class StoredRecord:
         for field in fields(cls):
             if field.name not in given:
                 value = getattr(row, field.name)
-                reader = _READERS.get(str(field.type))
-                given[field.name] = value if reader is None else reader(value)
+                reader = _READERS.get(str(field.type).removesuffix(" | None"))
+                given[field.name] = value if value is None or reader is None else reader(value)
         return cls(**given)
 
 
@@ -101,9 +93,9 @@ class JobRecord(StoredRecord):
     parent: JobId | None
     """The job that this one repeats, or whose end it was called for."""
     expires_at: datetime | None
-    """When it stops to matter."""
+    """When it is skipped if it has not started."""
     progress: float | None
-    """How far it says it is, from 0 to 1."""
+    """How far it has come, as its handler says, from 0 to 1."""
     progress_note: str | None
 
     @classmethod
@@ -184,16 +176,17 @@ class QueueRecord:
     failed: int
     """Jobs that failed, or were stopped after they had started."""
     cancelled: int
-    """Jobs that were called off before they started."""
+    """Jobs that were cancelled before they started."""
     skipped: int
     at_least: frozenset[Registry]
-    """The numbers that were counted in part, because there is so much: there may be more."""
+    """The numbers that are lower bounds: counting stopped there."""
 
     @classmethod
     def from_stored(cls, name: str, queue: StoredQueue | None, count: RegistryCount) -> Self:
         """Put together what a store has for a queue."""
         paused_at = None if queue is None else queue.paused_at
         limit, rate = (None, None) if queue is None else queue.limit.written()
+        jobs: dict[str, int] = {registry.value: count.jobs[registry] for registry in Registry}
         return cls(
             name=name,
             paused=paused_at is not None,
@@ -201,20 +194,14 @@ class QueueRecord:
             paused_reason=None if queue is None else queue.paused_reason,
             limit=limit,
             rate=rate,
-            scheduled=count.jobs[Registry.SCHEDULED],
-            queued=count.jobs[Registry.QUEUED],
-            active=count.jobs[Registry.ACTIVE],
-            finished=count.jobs[Registry.FINISHED],
-            failed=count.jobs[Registry.FAILED],
-            cancelled=count.jobs[Registry.CANCELLED],
-            skipped=count.jobs[Registry.SKIPPED],
             at_least=frozenset(count.at_least),
+            **jobs,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerRecord(StoredRecord):
-    """A worker as it was when it was last heard of."""
+    """A worker as it was at its last heartbeat."""
 
     id: WorkerId
     state: WorkerState
@@ -226,12 +213,11 @@ class WorkerRecord(StoredRecord):
     tasks: tuple[str, ...]
     """The tasks it can run."""
     slots: int
-    """How many jobs it runs at once at the most."""
+    """How many jobs it runs at once, at most."""
     started_at: datetime
     heartbeat_at: datetime
-    """When it was last heard of."""
     lease_until: datetime
-    """Until when it is believed to be alive; for one that has stopped, when it did."""
+    """Until when it counts as alive; for one that has stopped, when it stopped."""
     running: int
     done: int
     failed: int
@@ -264,7 +250,7 @@ class WorkerRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandRecord(StoredRecord):
-    """Something a worker was told, and what came of it."""
+    """A command to a worker, and its answer."""
 
     id: CommandId
     worker: WorkerId
@@ -306,10 +292,11 @@ def _decoded(text: str) -> tuple[Any, str | None]:
 def readable_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
     """Return the detail of an entry as people read it; a pair stays a pair, what says nothing is left out."""
     found: dict[str, Any] = {}
-    for name, value in detail.items():
+    for name, value in _with_single_terms(detail):
         match value:
             case [before, after]:
-                found.update(_readable_pairs(name, before, after))
+                pair = [None if one is None else _readable_value(name, one) for one in (before, after)]
+                found[_FIELD_NAMES.get(name, name)] = pair
             case None:
                 pass
             case _:
@@ -317,25 +304,23 @@ def readable_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _readable_pairs(name: str, before: Any, after: Any) -> Iterator[tuple[str, list[Any]]]:
-    if name == "terms" and (terms := _read_terms(before, after)) is not None:
-        was, became = terms
-        for term in was:
-            if was[term] != became[term]:
-                yield from _readable_pairs(term, was[term], became[term])
-    else:
-        yield (
-            _FIELD_NAMES.get(name, name),
-            [None if one is None else _readable_value(name, one) for one in (before, after)],
-        )
+def _with_single_terms(detail: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each value; in place of the terms, if they can be read, each term that differs."""
+    for name, value in detail.items():
+        terms = _read_terms(value) if name == "terms" else None
+        if terms is None:
+            yield name, value
+        else:
+            was, became = terms
+            yield from ((term, [was[term], became[term]]) for term in was if was[term] != became[term])
 
 
-def _read_terms(*texts: str | None) -> list[dict[str, Any]] | None:
-    """Return what terms say; `None` if one of them cannot be read."""
+def _read_terms(texts: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     try:
-        return [asdict(JobTerms.from_text(text)) for text in texts]
-    except InvalidOption:
+        was, became = (asdict(JobTerms.from_text(text)) for text in texts)
+    except (TypeError, ValueError):
         return None
+    return was, became
 
 
 def _readable_value(name: str, value: Any) -> Any:
@@ -346,22 +331,17 @@ def _readable_value(name: str, value: Any) -> Any:
         return value
 
 
-def _readable_length(micros: int) -> timedelta | str:
-    return "forever" if micros == FOREVER else timedelta(microseconds=micros)
-
-
-def _readable_trigger(text: str) -> str:
-    return trigger_to_show(text).describe()
-
-
 _FIELD_NAMES = {"payload": "arguments"}
 _FIELD_READERS: dict[str, Callable[[Any], Any]] = {
-    "trigger": _readable_trigger,
+    "trigger": lambda text: trigger_to_show(text).describe(),
     "payload": json_or_text,
     "callbacks": json_or_text,
     "tags": list,
     **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
-    **dict.fromkeys(("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"), _readable_length),
+    **dict.fromkeys(
+        ("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"),
+        lambda micros: "forever" if micros == FOREVER else timedelta(microseconds=micros),
+    ),
 }
 
 ScheduleState: TypeAlias = Literal["active", "paused", "parked", "ended"]
@@ -377,9 +357,9 @@ class ScheduleRecord(StoredRecord):
     """The arguments by parameter name, as JSON values; the raw text when it cannot be read."""
     trigger: Trigger
     description: str
-    """The trigger in English; why it cannot be read, where that is so."""
+    """The trigger in English, or why it cannot be read."""
     state: ScheduleState
-    """`parked`: the code that declared it does so no more, or it cannot be read here. `ended`: there is no next time."""
+    """`parked`: no code declares it any longer, or it cannot be read here. `ended`: there is no next time."""
     owner: Owner
     """`code` for one that is declared, `user` for one that was put."""
     next_at: datetime | None
@@ -419,14 +399,15 @@ class ScheduleRecord(StoredRecord):
         schedule = with_blanks(schedule)
         parked = schedule.parked_at is not None or isinstance(trigger, UnreadableTrigger)
         searched = searched_until(trigger, schedule.next_at)
-        coming = optional_datetime(schedule.next_at)
-        following = None if coming is None else coming.astimezone(ZoneInfo(trigger.tz))
+        following = optional_datetime(schedule.next_at)
+        if following is not None:
+            following = following.astimezone(ZoneInfo(trigger.tz))
         return cls._read(
             schedule,
             arguments=json_or_text(schedule.payload),
             trigger=trigger,
             description=trigger.describe(),
-            state="parked" if parked else _state(schedule),
+            state=_state(schedule, parked=parked),
             next_at=following if searched is None else None,
             searched_until=None if searched is None else following,
             tags=_tags(schedule.terms),
@@ -457,12 +438,12 @@ class ScheduleChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backfill:
-    """What came of making up for occurrences of the past, or would come of it."""
+    """The result of a backfill, or of its dry run."""
 
     occurrences: int
-    """How many there are in the time that was asked for."""
+    """How many there are in the given time."""
     enqueued: int
-    """For how many a job was stored."""
+    """How many jobs were stored for them."""
     already: int
     """How many had one."""
 
@@ -474,7 +455,9 @@ def _tags(terms: str | None) -> tuple[str, ...]:
         return ()
 
 
-def _state(schedule: StoredSchedule) -> ScheduleState:
+def _state(schedule: StoredSchedule, *, parked: bool) -> ScheduleState:
+    if parked:
+        return "parked"
     if schedule.next_at is None:
         return "ended"
-    return "paused" if schedule.paused_at is not None else "active"
+    return "active" if schedule.paused_at is None else "paused"

@@ -23,7 +23,7 @@ from duetime.model.triggers.base import Trigger, check_comes, check_pace
 from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware, check_middleware
+from duetime.runtime.running.middleware import Middleware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +106,6 @@ class SchedulerRegistry:
         )
         self.handlers[task] = handler
         return handler
-
-    def add_middleware(self, function: Middleware) -> None:
-        """Register middleware, inside of what there is."""
-        check_middleware(function)
-        self.middleware.append(function)
 
     def add_schedule(self, declared: ScheduleDefinition) -> None:
         """Register a schedule under its name."""

@@ -6,9 +6,9 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, partial
-from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.model.job import JobId
@@ -18,22 +18,22 @@ from duetime.model.text import check_name, check_namespace, shown
 from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.model.triggers.base import Trigger
 from duetime.runtime.events import Events
+from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware
+from duetime.runtime.running.middleware import Middleware, check_middleware
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
-from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base
+from duetime.runtime.worker import Worker
+from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved, warn_if_moved
 from duetime.scheduler.portal import BlockingPortal
-from duetime.scheduler.process import run_until_stopped
-from duetime.scheduler.process_log import configure_logging
+from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
-from duetime.scheduler.scheduler_worker import SchedulerWorker, WorkerSettings
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
@@ -54,7 +54,6 @@ R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
 
 DEFAULT_URL = "sqlite:///duetime.db"
-DEFAULT_OPTIONS = TaskOptions()
 
 
 class Scheduler:
@@ -85,6 +84,10 @@ class Scheduler:
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
         self._registry = SchedulerRegistry()
+        self.tasks: Mapping[str, Handler] = self._registry.handlers
+        """The registered tasks by name."""
+        self.wrapping: Sequence[Middleware] = self._registry.middleware
+        """The registered middleware, outermost first."""
         self._store: Store | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pid = 0
@@ -98,21 +101,16 @@ class Scheduler:
         )
 
     def __repr__(self) -> str:
-        return f"<Scheduler {self.namespace} with {len(self._registry.handlers)} tasks>"
-
-    @property
-    def tasks(self) -> Mapping[str, Handler]:
-        """The registered tasks by name."""
-        return self._registry.handlers
+        return f"<Scheduler {self.namespace} with {len(self.tasks)} tasks>"
 
     @cached_property
     def jobs(self) -> Jobs:
-        """Reads jobs, and changes what becomes of them."""
+        """Reads, cancels, postpones and reruns jobs."""
         return Jobs(self._opened, client=self)
 
     @cached_property
     def schedules(self) -> Schedules:
-        """Reads and changes schedules, and tells what is to come."""
+        """Reads and changes schedules, and says what is to come."""
         return Schedules(self._opened, client=self, registry=self._registry, pace=self._pace)
 
     @cached_property
@@ -122,7 +120,7 @@ class Scheduler:
 
     @cached_property
     def workers(self) -> Workers:
-        """Shows workers, and tells them what to do."""
+        """Shows workers, and sends them commands."""
         return Workers(self._opened)
 
     @cached_property
@@ -134,13 +132,12 @@ class Scheduler:
     def sync(self) -> BlockingScheduler:
         """The same verbs for callers without an event loop."""
         return BlockingScheduler(
-            client=self,
+            self,
             jobs=self.jobs,
             schedules=self.schedules,
             queues=self.queues,
             workers=self.workers,
             prune=self.prune,
-            portal=self.portal,
         )
 
     @cached_property
@@ -194,7 +191,7 @@ class Scheduler:
                     options=options,
                 )
             )
-            return decorated if _is_job_class(decorated) else task
+            return decorated if isinstance(decorated, type) else task
 
         return decorate
 
@@ -252,19 +249,15 @@ class Scheduler:
         check_not_moved(store)
         return store
 
-    def worker(self, **settings: Unpack[WorkerSettings]) -> SchedulerWorker:
+    def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
-        return SchedulerWorker(self, settings)
+        return open_worker(self, worker_options(**settings))
 
     def middleware(self, function: M, /) -> M:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
-        self._registry.add_middleware(function)
+        check_middleware(function)
+        self._registry.middleware.append(function)
         return function
-
-    @property
-    def wrapping(self) -> Sequence[Middleware]:
-        """The registered middleware, outermost first."""
-        return self._registry.middleware
 
     @asynccontextmanager
     async def lifespan(
@@ -312,9 +305,18 @@ class Scheduler:
         if not self.is_open or self._store is None:
             return
         self._users -= 1
-        if self._users == 0:
+        if not self._users:
             store, self._store, self._loop = self._store, None, None
             await store.close()
+
+    def close_after(self, lingering: asyncio.Task[None]) -> None:
+        """Close the scheduler when a task has ended."""
+
+        async def close() -> None:
+            await asyncio.wait({lingering})
+            await self.close()
+
+        self._closing = asyncio.create_task(close())
 
     @property
     def is_open(self) -> bool:
@@ -344,11 +346,11 @@ class Scheduler:
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):
-            return decorated.task
-        return decorated if _is_task(decorated) else self.add_task(decorated)
+            return task_of(decorated)
+        return cast("Task[..., Any]", decorated if isinstance(decorated, Task) else self.task(decorated))
 
     def add_task(
-        self, function: Callable[..., Any], *, name: str | None = None, options: TaskOptions = DEFAULT_OPTIONS
+        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
     ) -> Task[..., Any]:
         """Register a function as a task with options that are read already; `task` is the verb for users."""
         if isinstance(function, Task):
@@ -391,10 +393,6 @@ class Scheduler:
 def _own(tx: object) -> object:
     """Return the connection behind a handler's transaction; others pass as they are."""
     return tx.connection if isinstance(tx, JobTransaction) else tx
-
-
-def _is_task(decorated: object) -> TypeGuard[Task[..., Any]]:
-    return isinstance(decorated, Task)
 
 
 def _is_job_class(decorated: object) -> TypeGuard[type[Job]]:

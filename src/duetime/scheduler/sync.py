@@ -1,14 +1,12 @@
-"""The client verbs for callers without an event loop: each one runs its async verb to the end."""
+"""The client verbs for callers without an event loop: each one runs its async verb to the end, in a loop elsewhere."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from duetime.model.job import JobId
-from duetime.model.task import JobOptionValues
-from duetime.scheduler.job_handle import BlockingHandle
+from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
@@ -41,8 +39,21 @@ def blocking(
     return run
 
 
+def blocking_enqueue(
+    verb: Callable[Concatenate[V, P], Coroutine[Any, Any, JobHandle[R]]],
+) -> Callable[Concatenate[BlockingVerbs[V], P], BlockingHandle[R]]:
+    """Return an async verb that enqueues a job as a blocking one."""
+    run = blocking(verb)
+
+    @functools.wraps(verb)
+    def enqueue(own: BlockingVerbs[V], /, *args: P.args, **kwargs: P.kwargs) -> BlockingHandle[R]:
+        return BlockingHandle(run(own, *args, **kwargs), own._portal)  # noqa: SLF001 # pyright: ignore[reportPrivateUsage]
+
+    return enqueue
+
+
 class BlockingJobs(BlockingVerbs[Jobs]):
-    """Reads jobs, and changes what becomes of them."""
+    """Reads, cancels, postpones and reruns jobs."""
 
     get = blocking(Jobs.get)
     list = blocking(Jobs.list)
@@ -54,14 +65,11 @@ class BlockingJobs(BlockingVerbs[Jobs]):
     logs = blocking(Jobs.logs)
     snooze = blocking(Jobs.snooze)
     release = blocking(Jobs.release)
-
-    def rerun(self, job_id: JobId, **values: Unpack[JobOptionValues]) -> BlockingHandle[Any]:
-        """Enqueue a job like one that has ended; see `Jobs.rerun`."""
-        return BlockingHandle(self._portal.run(self._verbs.rerun(job_id, **values)), self._portal)
+    rerun = blocking_enqueue(Jobs.rerun)
 
 
 class BlockingSchedules(BlockingVerbs[Schedules]):
-    """Reads schedules, and changes what becomes of them."""
+    """Reads and changes schedules."""
 
     list = blocking(Schedules.list)
     get = blocking(Schedules.get)
@@ -78,18 +86,7 @@ class BlockingSchedules(BlockingVerbs[Schedules]):
     explain = blocking(Schedules.explain)
     export = blocking(Schedules.export)
     import_ = blocking(Schedules.import_)
-
-    def trigger(
-        self,
-        name: str,
-        *,
-        args: Sequence[object] | None = None,
-        kwargs: Mapping[str, object] | None = None,
-        by: str | None = None,
-    ) -> BlockingHandle[Any]:
-        """Store a job of a schedule now; see `Schedules.trigger`."""
-        handle = self._portal.run(self._verbs.trigger(name, args=args, kwargs=kwargs, by=by))
-        return BlockingHandle(handle, self._portal)
+    trigger = blocking_enqueue(Schedules.trigger)
 
 
 class BlockingQueues(BlockingVerbs[Queues]):
@@ -129,22 +126,21 @@ class BlockingScheduler:
 
     def __init__(
         self,
-        *,
         client: EnqueueClient,
+        *,
         jobs: Jobs,
         schedules: Schedules,
         queues: Queues,
         workers: Workers,
         prune: Pruning,
-        portal: BlockingPortal,
     ) -> None:
+        self._client = client
+        self._portal = portal = client.portal
         self.jobs = BlockingJobs(jobs, portal)
         self.schedules = BlockingSchedules(schedules, portal)
         self.queues = BlockingQueues(queues, portal)
         self.workers = BlockingWorkers(workers, portal)
         self.prune = BlockingPruning(prune, portal)
-        self._client = client
-        self._portal = portal
 
     def enqueue_many(
         self, calls: Iterable[Call[Any]], *, tx: object | None = None
@@ -154,7 +150,7 @@ class BlockingScheduler:
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
-        """Run a coroutine of yours where the scheduler is open, and return its result."""
+        """Run your coroutine in the loop where the scheduler is open, and return its result."""
         return self._portal.run(coroutine)
 
     def close(self) -> None:

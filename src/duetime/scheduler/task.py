@@ -160,8 +160,13 @@ def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
     return found
 
 
-class TaskRegistry(Protocol):
-    """What a job class needs of its scheduler."""
+class EnqueueClient(Protocol):
+    """What tasks and job classes need of their scheduler."""
+
+    @property
+    def portal(self) -> BlockingPortal:
+        """Where verbs run for callers without an event loop."""
+        ...
 
     def add_task(
         self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
@@ -169,29 +174,14 @@ class TaskRegistry(Protocol):
         """Register a function as a task."""
         ...
 
-
-class EnqueueClient(Protocol):
-    """What a task needs of its scheduler."""
-
     async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request."""
-        ...
-
-    async def enqueue_many(
-        self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
-    ) -> list[JobHandle[Any]]:
-        """Store all requests or none."""
         ...
 
     def enqueue_many_blocking(
         self, calls: Iterable[Call[Any]], /, *, tx: object = None
     ) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
-        ...
-
-    @property
-    def portal(self) -> BlockingPortal:
-        """Where verbs run for callers without an event loop."""
         ...
 
 

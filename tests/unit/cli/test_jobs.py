@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from duetime.cli.tail import JobFollower, RecentJobs
+from duetime.cli.jobs import JobFollower, RecentJobs
 from duetime.errors import JobNotFound
 from duetime.model.outcome import Failed, Released
 from duetime.model.reports import NewLogPart, Progress
@@ -126,7 +126,7 @@ async def test_the_latest_comes_last(store: Store, clock: FakeClock) -> None:
 async def test_the_end_of_an_old_job_is_not_missed_among_many_new_ones(
     store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duetime.cli.tail._JOBS_PER_LOOK", 2)
+    monkeypatch.setattr("duetime.cli.jobs._JOBS_PER_LOOK", 2)
     latest = RecentJobs(store)
     old = await put(store)
     claim = await take_one(store)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from duetime.cli.tail import LogPrinter
+from duetime.cli.jobs import LogPrinter
 from duetime.model.reports import LogPart
 
 

@@ -11,5 +11,5 @@ def test_whatever_a_terminal_might_obey_is_written_as_an_escape() -> None:
 
 
 def test_tabs_in_a_text_of_lines_are_room(capsys: pytest.CaptureFixture[str]) -> None:
-    say_lines("name\tsize\n\tbell\x07", indent="  ")
-    assert capsys.readouterr().out == "  name    size\n          bell\\x07\n"
+    say_lines("name\tsize\n\tbell\x07")
+    assert capsys.readouterr().out == "name    size\n        bell\\x07\n"
