@@ -157,11 +157,6 @@ class Crashed:
     """Whether it may have been started although the store does not know of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The run has recorded its own end, so nothing is left to write."""
-
-
 _NoSuccess: TypeAlias = Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
 Outcome: TypeAlias = Succeeded | _NoSuccess
 

@@ -16,7 +16,6 @@ from duetime.model.outcome import (
     Interrupted,
     Outcome,
     Released,
-    Settled,
     Settlement,
     Succeeded,
     called_off,
@@ -25,16 +24,16 @@ from duetime.model.outcome import (
     succeed,
 )
 from duetime.model.retry import NO_RETRIES
+from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.output import NO_OUTPUT
 from duetime.runtime.running.run import Run, StopCause
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.settling.settler import Outcomes, may_linger
+from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 
 log = logging.getLogger("duetime.worker")
@@ -61,8 +60,7 @@ class Dispatcher:
         time: StoreClock,
         lender: TransactionLender,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.runs: dict[JobId, Run] = {}
+        self.runs = outcomes.runs
         self.on_free: Callable[[], None] = _nothing
         """Called when slots are free again, once for those that come free together."""
         self.done = 0
@@ -70,6 +68,7 @@ class Dispatcher:
         self._handlers = handlers
         self._executor = executor
         self._outcomes = outcomes
+        self._loop = asyncio.get_running_loop()
         self._slots = slots
         self._time = time
         self._lender = lender
@@ -99,11 +98,13 @@ class Dispatcher:
         if not self.runs:
             self._idle.clear()
         self.runs[claim.job_id] = run
-        run.task = self.loop.create_task(self._run(run), name=claim.task)
+        run.task = self._loop.create_task(self._run(run), name=claim.task)
         if self._outcomes.events.events.heard:
             self._outcomes.events.started(run)
         if unmarked:
-            self._outcomes.marker.add(run)
+            run.unmarked = True
+            if self._outcomes.marker.asleep:
+                self._outcomes.marker.wakeup.set()
         return True
 
     def _unwanted(self, claim: Claim, now: Instant) -> Outcome | None:
@@ -114,9 +115,11 @@ class Dispatcher:
             return CANCELLED
         if claim.expires_at is not None and (late := expired(claim, now)) is not None:
             return late
-        if claim.job_id in self.runs or (claim.crashes >= _SUSPECT_CRASHES and self._suspect_runs()):
-            # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
-            # those run one at a time, so that the next crash names its cause.
+        if claim.job_id in self.runs or claim.task not in self._handlers:
+            # An earlier run of it, whose claim was lost, has not ended yet in its thread.
+            return Released(wait=SECOND)
+        if claim.crashes >= _SUSPECT_CRASHES and self._suspect_runs():
+            # Suspects run one at a time, so that the next crash names its cause.
             return Released(wait=SECOND)
         return None
 
@@ -130,10 +133,10 @@ class Dispatcher:
         """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)
-        settlement = self.settlement(claim, outcome, started_at=started_at)
-        self._outcomes.put(claim, settlement, outcome, cancelling=self._is_cancelling(claim))
+        settlement = self._settlement(claim, outcome, started_at=started_at)
+        self._outcomes.put(claim, settlement, outcome, cancelled=self._cancelled)
 
-    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
+    def _settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means; a retry policy that raises ends the job."""
         now = max(self._time.now(), started_at or claim.claimed_at)
         if isinstance(outcome, Succeeded):
@@ -208,13 +211,12 @@ class Dispatcher:
         # The task's context has the run: a circle that only the garbage collector would break, for every job.
         run.task = None
         self._slots.give_back(run.claim)
-        self._outcomes.marker.forget(run)
         if not self.runs:
             self._freed()
         elif not self._freeing:
             # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
             self._freeing = True
-            self.loop.call_soon(self._freed)
+            self._loop.call_soon(self._freed)
 
     def _freed(self) -> None:
         self._freeing = False
@@ -222,22 +224,38 @@ class Dispatcher:
             self._idle.set()
         self.on_free()
 
-    def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
-        if isinstance(outcome, Settled):
-            run.close_output()
-            ended_at = max(self._time.now(), run.started_at)
-            self._outcomes.recorded(run, ended_at)
-            return ended_at
-        claim = run.claim
-        settlement = self.settlement(claim, outcome, started_at=run.started_at)
+    def _end(self, run: Run, outcome: Outcome) -> Instant:
+        run.reader = None
+        if isinstance(run.verdict, Succeeded):
+            return self._end_committed(run, outcome)
+        if run.verdict is not None:
+            outcome = run.verdict
+        elif run.stopping is not None and isinstance(outcome, Cancelled):
+            # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
+            outcome = run.stopping
+        settlement = self._settlement(run.claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)
-        if (left := run.take_output()) is not NO_OUTPUT:
+        if run.output is not None:
+            left = run.output.take_rest()
             settlement = settlement._replace(progress=left.progress, logs=left.logs)
-        may_wait = may_linger(claim, settlement, started_at=run.started_at)
-        cancelling = self._is_cancelling(claim)
-        self._outcomes.put(claim, settlement, outcome, cancelling=cancelling, may_wait=may_wait)
+        self._outcomes.put(run.claim, settlement, outcome, cancelled=self._cancelled)
         return settlement.finished_at or settlement.ended_at or run.started_at
+
+    def _end_committed(self, run: Run, outcome: Outcome) -> Instant:
+        """Tell of a job that ended with its handler's transaction."""
+        if not isinstance(outcome, Succeeded):
+            log.warning(
+                "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
+                run.claim.job_id,
+                run.claim.task,
+                one_line(getattr(outcome, "error", None) or str(outcome)),
+            )
+        if run.output is not None:
+            run.output.close()
+        ended_at = max(self._time.now(), run.started_at)
+        self._outcomes.recorded(run, ended_at)
+        return ended_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
         """Fail the job; if not even that can be done, its claim is given back as one that is not known here."""
@@ -247,9 +265,6 @@ class Dispatcher:
         except Exception:
             log.exception("the end of job %s cannot be recorded", run.claim.job_id)
             return run.started_at
-
-    def _is_cancelling(self, claim: Claim) -> bool:
-        return claim.cancel_requested or claim.job_id in self._cancelled
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values())

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Any
 
 from duetime.errors import InvalidArguments, InvalidTask
-from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled, Succeeded
-from duetime.model.text import one_line
+from duetime.model.outcome import Failed, Outcome, Released
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
@@ -50,19 +49,14 @@ class Executor:
         self._children = ChildPool(handlers) if children is None else children
         self._middleware = middleware
 
-    async def execute(self, run: Run) -> Outcome | Settled:
-        """Call the handler of a claim and turn whatever happens into an outcome."""
-        claim = run.claim
-        handler = self._handlers.get(claim.task)
-        if handler is None:
-            return Released(wait=SECOND)
-        options = handler.options
-        run.timeout = options.timeout if claim.timeout is None else claim.timeout
-        call = self._in_child if options.cpu else self._call
-        # No outcome is kept in a variable: it may have an exception, whose traceback leads back to this frame.
+    def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
+        """Call the handler of a run and turn whatever happens into an outcome."""
+        handler = self._handlers[run.claim.task]
+        run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
+        call = self._in_child if handler.options.cpu else self._call
         if self._middleware:
-            return _judge(run, await call_through(self._middleware, call, run, handler))
-        return _judge(run, await call(run, handler))
+            return call_through(self._middleware, call, run, handler)
+        return call(run, handler)
 
     async def _call(self, run: Run, handler: Handler) -> Outcome:
         try:
@@ -126,21 +120,6 @@ class Executor:
             run.interruptible = False
             run.on_stop = None
             await self._children.take_back(child)
-
-
-def _judge(run: Run, outcome: Outcome) -> Outcome | Settled:
-    """Return what counts: what the handler's transaction came to, else the cause of a stop, else the outcome."""
-    if run.verdict is None:
-        # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
-        return run.stopping if run.stopping is not None and isinstance(outcome, Cancelled) else outcome
-    if isinstance(run.verdict, Settled) and not isinstance(outcome, Succeeded):
-        log.warning(
-            "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
-            run.claim.job_id,
-            run.claim.task,
-            one_line(getattr(outcome, "error", None) or str(outcome)),
-        )
-    return run.verdict
 
 
 async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:

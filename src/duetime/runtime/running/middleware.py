@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -20,7 +20,7 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run
 
 Middleware: TypeAlias = Callable[[JobContext, Callable[[], Awaitable[object]]], Awaitable[object]]
-InnerCall: TypeAlias = Callable[[Run, Handler], Awaitable[Outcome]]
+InnerCall: TypeAlias = Callable[[Run, Handler], Coroutine[Any, Any, Outcome]]
 
 _NOTHING = object()
 

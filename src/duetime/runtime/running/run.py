@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from duetime.model.job import Claim
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Settled
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Succeeded
 from duetime.model.time import SECOND, Instant, Micros
-from duetime.runtime.running.output import NO_OUTPUT, OutputReader, RunOutput, UnwrittenOutput
+from duetime.runtime.running.output import OutputReader, RunOutput
 from duetime.stores.base import HandlerTransaction
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
-TransactionVerdict: TypeAlias = Settled | Failed | Interrupted
+TransactionVerdict: TypeAlias = Succeeded | Failed | Interrupted
 
 _output_lock = threading.Lock()
 
@@ -32,6 +32,8 @@ class Run:
     task: asyncio.Task[None] | None = None
     interruptible: bool = False
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
+    unmarked: bool = False
+    """Whether the store does not know yet that it has started."""
     stopping: StopCause | None = None
     """Why the handler was asked to end, once it was; threads read it, too."""
     cancelled: bool = False
@@ -45,7 +47,10 @@ class Run:
     settling: bool = False
     """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
     verdict: TransactionVerdict | None = None
-    """What the handler's transaction came to; whatever the handler does afterwards changes nothing."""
+    """What the handler's transaction came to; whatever the handler does afterwards changes nothing.
+
+    A success is stored already.
+    """
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""
@@ -81,17 +86,6 @@ class Run:
         """Whether what the run logs is kept."""
         reader = self.reader
         return reader is not None and reader.captures_logs
-
-    def close_output(self) -> None:
-        """Let the rest of the output be written without a settlement; nothing comes after it."""
-        self.reader = None
-        if self.output is not None:
-            self.output.close()
-
-    def take_output(self) -> UnwrittenOutput:
-        """Return the output that was not written yet, for the settlement; nothing comes after it."""
-        self.reader = None
-        return NO_OUTPUT if self.output is None else self.output.take_rest()
 
     def stop(self, cause: StopCause, *, grace: Micros = 0, again: bool = False) -> None:
         """Ask the handler to end: it sees a flag at once, and after the grace time a coroutine is cancelled.

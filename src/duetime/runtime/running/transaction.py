@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
 from duetime.model.job import Claim
-from duetime.model.outcome import Failed, Interrupted, Settled, Settlement, Succeeded, succeed
+from duetime.model.outcome import Failed, Interrupted, Settlement, Succeeded, succeed
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
@@ -138,7 +138,7 @@ class JobTransaction:
         try:
             settlement = self._lender.settlement(run.claim, success, started_at=run.started_at)
             interrupted = await _uninterrupted(loan.complete(settlement))
-            run.verdict = Settled()
+            run.verdict = success
         finally:
             run.settling = run.verdict is not None
         if interrupted is not None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from duetime.model.events import EventKind, kind_of
-from duetime.model.job import Claim, Token
+from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, succeed
 from duetime.model.states import State
 from duetime.model.text import one_line, short_list
@@ -51,13 +51,16 @@ class Settler(Service):
         self._last_waiting: Micros = -_LINGER
         self.refused = 0
 
-    def put(self, settlement: Settlement, *, may_wait: bool = False) -> None:
-        """Take over responsibility for a settlement; one that may wait, and closely follows another, waits for a third."""
+    def put(self, settlement: Settlement, claim: Claim | None = None) -> None:
+        """Take over responsibility for a settlement; of its claim, if that is known, it depends how soon it is written.
+
+        One that may linger, and closely follows another, waits for a third.
+        """
         self._waiting.append(settlement)
         if self._hurried:
             # The first one has woken it for the others, too: a round ends only when none are left.
             return
-        if may_wait and self._streams():
+        if claim is not None and may_linger(claim, settlement) and self._streams():
             self.wakeup.set_after(_LINGER / SECOND)
         else:
             self._hurry()
@@ -167,12 +170,12 @@ class Settler(Service):
         )
 
 
-def may_linger(claim: Claim, settlement: Settlement, *, started_at: Instant) -> bool:
+def may_linger(claim: Claim, settlement: Settlement) -> bool:
     """Whether an outcome may be written a moment later: of a short run at a set time that nothing else waits for."""
     return (
         claim.due_at > claim.claimed_at
         and settlement.state is State.SUCCEEDED
-        and (settlement.finished_at or 0) - started_at < _LINGER
+        and (settlement.finished_at or 0) - (settlement.started_at or 0) < _LINGER
         and claim.key is None
         and claim.callbacks is None
         and not settlement.new_jobs
@@ -183,8 +186,8 @@ def _tokens(batch: Sequence[Settlement]) -> set[Token]:
     return {settlement.token for settlement in batch}
 
 
-_MARK_AFTER = 0.1
-"""Seconds a run may last before its start is worth a write; shorter ones are told by their settlement."""
+_MARK_AFTER: Micros = 100 * MILLISECOND
+"""How long a run may last before its start is worth a write; shorter ones are told by their settlement."""
 
 
 class StartMarker(Service):
@@ -192,33 +195,28 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(self, store: Store, health: ServiceHealth) -> None:
+    def __init__(
+        self, store: Store, health: ServiceHealth, *, runs: Mapping[JobId, Run], time: StoreClock
+    ) -> None:
         super().__init__(store, health)
-        self._fresh: dict[Run, None] = {}
-        self._aged: list[Run] = []
-        self._asleep = True
-
-    def add(self, run: Run) -> None:
-        """Watch a run that was claimed ahead."""
-        self._fresh[run] = None
-        if self._asleep:
-            self._asleep = False
-            self.wakeup.set()
-
-    def forget(self, run: Run) -> None:
-        """Let go of a run that has ended: most are short, and would pile up here until the next round."""
-        self._fresh.pop(run, None)
+        self.asleep = True
+        """Whether it has to be woken for the next run that is not marked."""
+        self._runs = runs
+        self._time = time
 
     async def round(self) -> float | None:
-        """Mark what has been running since the last round and still is."""
-        lasting = [run for run in self._aged if run.task is not None and not run.task.done()]
-        if lasting:
+        """Mark what has been running for a while."""
+        self.asleep = False
+        latest = self._time.now() - _MARK_AFTER
+        unmarked = [run for run in self._runs.values() if run.unmarked]
+        if lasting := [run for run in unmarked if run.started_at <= latest]:
             await self._store.mark_started(
                 [run.claim.token for run in lasting], min(run.started_at for run in lasting)
             )
-        self._aged, self._fresh = list(self._fresh), {}
-        self._asleep = not self._aged
-        return None if self._asleep else _MARK_AFTER
+            for run in lasting:
+                run.unmarked = False
+        self.asleep = len(lasting) == len(unmarked)
+        return None if self.asleep else _MARK_AFTER / SECOND
 
 
 class Outcomes:
@@ -238,7 +236,9 @@ class Outcomes:
         """Successes are logged at the level `quiet`."""
         self.events = WorkerEvents(events, identity, time)
         self.settler = Settler(store, health, on_written=self.events.settled)
-        self.marker = StartMarker(store, health)
+        self.runs: dict[JobId, Run] = {}
+        """What runs in this worker."""
+        self.marker = StartMarker(store, health, runs=self.runs, time=time)
         self.output = OutputWriter(store, health, captures_logs=captures_logs)
         self.failed = 0
         self._log = JobLog(identity, quiet=quiet, loop=asyncio.get_running_loop())
@@ -265,24 +265,19 @@ class Outcomes:
         self._log.close()
 
     def put(
-        self,
-        claim: Claim,
-        settlement: Settlement,
-        outcome: Outcome,
-        *,
-        cancelling: bool,
-        may_wait: bool = False,
+        self, claim: Claim, settlement: Settlement, outcome: Outcome, *, cancelled: frozenset[JobId]
     ) -> None:
-        """Have a settlement written; `cancelling`: the job was asked to end, `may_wait`: it need not be written at once."""
+        """Have a settlement written, and tell of it; `cancelled`: the jobs that were asked to end."""
         kind: EventKind | None = EventKind.JOB_SUCCEEDED
         if settlement.state is State.SUCCEEDED:
             self._log.succeeded += 1
         else:
+            cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
         if self.events.events.heard:
             self.events.expect(claim, settlement, kind)
-        self.settler.put(settlement, may_wait=may_wait)
+        self.settler.put(settlement, claim)
         if kind is not None and (self._log.each or kind is not EventKind.JOB_SUCCEEDED):
             self._log.tell(kind, claim, settlement, outcome)
 

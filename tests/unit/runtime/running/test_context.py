@@ -124,7 +124,8 @@ async def test_progress_can_be_told_with_and_without_await() -> None:
     current_run.set(run)
     current_job().progress(0.1)
     await current_job().progress(0.4, "parsing")
-    assert run.take_output().progress == Progress(run.claim.token, 0.4, "parsing")
+    assert run.output is not None
+    assert run.output.take_rest().progress == Progress(run.claim.token, 0.4, "parsing")
 
 
 async def test_awaiting_progress_lets_other_tasks_run() -> None:

@@ -59,7 +59,8 @@ def started(*, captures_logs: bool = True) -> Run:
 
 def lines(run: Run) -> list[str]:
     """What a run has logged, without the times."""
-    text = "\n".join(part.text for part in run.take_output().logs)
+    assert run.output is not None
+    text = "\n".join(part.text for part in run.output.take_rest().logs)
     return [line.partition("Z ")[2] or line for line in text.splitlines()]
 
 
@@ -114,7 +115,7 @@ async def test_an_exception_is_logged_with_its_traceback() -> None:
 
 async def test_a_run_that_has_ended_collects_nothing_more() -> None:
     run = started()
-    run.take_output()
+    run.reader = None
     log.info("too late")
     assert run.output is None
 

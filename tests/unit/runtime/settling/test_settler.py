@@ -19,6 +19,9 @@ from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, claim, settlement
 
 
+AHEAD = claim(due_at=3, claimed_at=2)
+
+
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "_FIRST_BACKOFF", 0.0001)
@@ -212,7 +215,7 @@ async def test_patient_outcomes_of_a_stream_share_a_commit() -> None:
     stream = settler_on(store)
     stream.start()
     for job_id in "abc":
-        stream.put(settlement(job_id), may_wait=True)
+        stream.put(settlement(job_id), AHEAD)
         await passed()
     assert ids(store) == [["a"]], "the first cannot know that others follow; these wait for each other"
     while len(store.batches) == 1:  # noqa: ASYNC110 - what ends it is a timer of the settler
@@ -227,7 +230,7 @@ async def test_a_patient_outcome_that_follows_no_other_is_written_at_once() -> N
     stream = settler_on(store)
     stream.start()
     await passed()
-    stream.put(settlement("a"), may_wait=True)
+    stream.put(settlement("a"), AHEAD)
     await passed()
     await stream.stop()
     assert ids(store) == [["a"]]
@@ -239,7 +242,7 @@ async def test_an_outcome_that_somebody_waits_for_takes_the_patient_ones_along()
     stream = settler_on(store)
     stream.start()
     for job_id in "abc":
-        stream.put(settlement(job_id), may_wait=True)
+        stream.put(settlement(job_id), AHEAD)
         await passed()
     stream.put(settlement("d"))
     await passed()
@@ -253,7 +256,7 @@ async def test_patient_outcomes_are_written_without_delay_when_all_is_to_be_writ
     stream = settler_on(store)
     stream.start()
     for job_id in "ab":
-        stream.put(settlement(job_id), may_wait=True)
+        stream.put(settlement(job_id), AHEAD)
         await passed()
     await drained(stream)
     assert ids(store) == [["a"], ["b"]]
@@ -263,17 +266,14 @@ async def test_patient_outcomes_are_written_without_delay_when_all_is_to_be_writ
 async def test_patient_outcomes_behind_a_batch_that_failed_are_written_after_it() -> None:
     store = SettlingStore(StoreUnavailable("gone"))
     stream = settler_on(store)
-    stream.put(settlement("a"), may_wait=True)
+    stream.put(settlement("a"), AHEAD)
     with pytest.raises(StoreUnavailable):
         await stream.round()
-    stream.put(settlement("b"), may_wait=True)
+    stream.put(settlement("b"), AHEAD)
     stream.start()
     await passed()
     await stream.stop()
     assert ids(store) == [["a"], ["a"], ["b"]]
-
-
-AHEAD = claim(due_at=3, claimed_at=2)
 
 
 @pytest.mark.parametrize(
@@ -291,4 +291,4 @@ AHEAD = claim(due_at=3, claimed_at=2)
 def test_only_the_success_of_a_short_run_ahead_of_nothing_else_may_linger(
     of: Claim, outcome: Settlement, lingers: bool
 ) -> None:
-    assert may_linger(of, outcome, started_at=1) is lingers
+    assert may_linger(of, outcome) is lingers

@@ -77,7 +77,9 @@ class ChildServer:
         self._line.say(ChildReady())
         while (work := self._jobs.get()) is not None:
             outcome = copy_context().run(_run_job, *work)
-            self._output.forward(work[1].take_output())
+            work[1].reader = None
+            if work[1].output is not None:
+                self._output.forward(work[1].output.take_rest())
             _flush()
             self._busy = False
             self._line.say(RunEnded.of(outcome, memory=resident_memory()))

@@ -215,6 +215,7 @@ async def test_what_another_job_says_late_is_not_taken_for_this_ones(
     finally:
         logging.getLogger("child").removeHandler(handler)
     assert owners == {"mine": run, "another's": None, "nobody's": None}
-    assert run.take_output().progress == Progress(mine, 0.1, "mine")
+    assert run.output is not None
+    assert run.output.take_rest().progress == Progress(mine, 0.1, "mine")
     line.end.close()
     await child.ended()
