@@ -14,7 +14,7 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.mono = 500 * SECOND
         self.store_offset = AHEAD
-        monkeypatch.setattr(timekeeper, "monotonic", lambda: self.mono)
+        monkeypatch.setattr(timekeeper.time, "monotonic_ns", lambda: self.mono * 1000)
 
     def ask(self, time: StoreClock, *, there: int, back: int) -> None:
         """Make a round trip with these delays each way."""

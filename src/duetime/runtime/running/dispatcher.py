@@ -68,6 +68,7 @@ class Dispatcher:
         self._handlers = handlers
         self._executor = executor
         self._outcomes = outcomes
+        self._events = outcomes.events.events
         self._loop = asyncio.get_running_loop()
         self._slots = slots
         self._time = time
@@ -99,7 +100,7 @@ class Dispatcher:
             self._idle.clear()
         self.runs[claim.job_id] = run
         run.task = self._loop.create_task(self._run(run), name=claim.task)
-        if self._outcomes.events.events.heard:
+        if self._events.heard:
             self._outcomes.events.started(run)
         if unmarked:
             run.unmarked = True
@@ -200,9 +201,6 @@ class Dispatcher:
             ended_at = self._end_broken(run, error)
         if self._outcomes.settler.full:
             await self._outcomes.settler.room()
-        self._leave(run, begun_at, ended_at)
-
-    def _leave(self, run: Run, begun_at: Instant, ended_at: Instant) -> None:
         self.speed.add(run.claim.task, begun_at=begun_at, ended_at=ended_at)
         self.done += 1
         if not self.done % _RUNS_PER_YIELD:

@@ -29,6 +29,8 @@ class Run:
     What most runs never have is left to the class, since one of these is made for every job.
     """
 
+    timeout: Micros | None = None
+    """How long the handler may take."""
     task: asyncio.Task[None] | None = None
     interruptible: bool = False
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
@@ -60,13 +62,11 @@ class Run:
         claim: Claim,
         started_at: Instant,
         *,
-        timeout: Micros | None = None,
         reader: OutputReader | None = None,
         lender: TransactionLender | None = None,
     ) -> None:
         self.claim = claim
         self.started_at = started_at
-        self.timeout = timeout
         self.reader = reader
         """Passes on the output of the run; `None` once it has ended."""
         self.lender = lender

@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable
 from typing import Any, cast
 
-import pytest
-
 from duetime import Cancel, Snooze, current_job
 from duetime.model.outcome import (
     Cancelled,

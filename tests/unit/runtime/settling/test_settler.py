@@ -18,7 +18,6 @@ from duetime.runtime.settling.settler import Settler, may_linger
 from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, SettlingStore, claim, settlement
 
-
 AHEAD = claim(due_at=3, claimed_at=2)
 
 

@@ -98,7 +98,8 @@ class ChildServer:
         run: Run | None = None
         for order in self._line.orders():
             if isinstance(order, RunJob):
-                run = Run(order.claim, order.started_at, timeout=order.timeout, reader=self._output)
+                run = Run(order.claim, order.started_at, reader=self._output)
+                run.timeout = order.timeout
                 self._busy = True
                 self._jobs.put((order, run))
             elif run is not None:
