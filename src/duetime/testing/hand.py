@@ -85,7 +85,7 @@ class Hand(Worker):
             drained = asyncio.ensure_future(self._dispatcher.drained())
             await asyncio.wait({drained}, timeout=_LOOK)
             drained.cancel()
-        await self._outcomes.settler.drain()
+        await self._outcomes.settler.flush()
         if self._dispatcher.runs:
             self.attend(await self._store.attend(self.id))
 

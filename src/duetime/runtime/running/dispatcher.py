@@ -224,9 +224,10 @@ class Dispatcher:
 
     def _end(self, run: Run, outcome: Outcome) -> Instant:
         run.reader = None
-        if isinstance(run.verdict, Succeeded):
-            return self._end_committed(run, outcome)
+        stored = isinstance(run.verdict, Succeeded)
         if run.verdict is not None:
+            if stored and not isinstance(outcome, Succeeded):
+                _warn_of_lost_outcome(run.claim, outcome)
             outcome = run.verdict
         elif run.stopping is not None and isinstance(outcome, Cancelled):
             # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
@@ -234,26 +235,13 @@ class Dispatcher:
         settlement = self._settlement(run.claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)
-        if run.output is not None:
+        if run.output is not None and stored:
+            run.output.close()
+        elif run.output is not None:
             left = run.output.take_rest()
             settlement = settlement._replace(progress=left.progress, logs=left.logs)
-        self._outcomes.put(run.claim, settlement, outcome, cancelled=self._cancelled)
+        self._outcomes.put(run.claim, settlement, outcome, cancelled=self._cancelled, stored=stored)
         return settlement.finished_at or settlement.ended_at or run.started_at
-
-    def _end_committed(self, run: Run, outcome: Outcome) -> Instant:
-        """Tell of a job that ended with its handler's transaction."""
-        if not isinstance(outcome, Succeeded):
-            log.warning(
-                "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
-                run.claim.job_id,
-                run.claim.task,
-                one_line(getattr(outcome, "error", None) or str(outcome)),
-            )
-        if run.output is not None:
-            run.output.close()
-        ended_at = max(self._time.now(), run.started_at)
-        self._outcomes.recorded(run, ended_at)
-        return ended_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
         """Fail the job; if not even that can be done, its claim is given back as one that is not known here."""
@@ -266,6 +254,15 @@ class Dispatcher:
 
     def _suspect_runs(self) -> bool:
         return any(run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values())
+
+
+def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
+    log.warning(
+        "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
+        claim.job_id,
+        claim.task,
+        one_line(getattr(outcome, "error", None) or str(outcome)),
+    )
 
 
 def _nothing() -> None:

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from duetime.model.events import EventKind, kind_of
 from duetime.model.job import Claim, JobId, Token
-from duetime.model.outcome import Outcome, Settlement, Succeeded, succeed
+from duetime.model.outcome import Outcome, Settlement
 from duetime.model.states import State
 from duetime.model.text import one_line, short_list
-from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.output import OutputWriter
@@ -77,11 +77,6 @@ class Settler(Service):
     async def room(self) -> None:
         """Wait until the backlog is short again."""
         while self.full:
-            await self._next_batch()
-
-    async def drain(self) -> None:
-        """Wait until everything is written."""
-        while self._waiting or self._in_flight:
             await self._next_batch()
 
     async def flush(self) -> None:
@@ -254,7 +249,7 @@ class Outcomes:
         await self.output.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await self.settler.drain()
+                await self.settler.flush()
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
             log.error(
@@ -265,28 +260,30 @@ class Outcomes:
         self._log.close()
 
     def put(
-        self, claim: Claim, settlement: Settlement, outcome: Outcome, *, cancelled: frozenset[JobId]
+        self,
+        claim: Claim,
+        settlement: Settlement,
+        outcome: Outcome,
+        *,
+        cancelled: frozenset[JobId],
+        stored: bool = False,
     ) -> None:
-        """Have a settlement written, and tell of it; `cancelled`: the jobs that were asked to end."""
+        """Have a settlement written, unless it is `stored` by now, and tell of it.
+
+        `cancelled`: the jobs that were asked to end.
+        """
         kind: EventKind | None = EventKind.JOB_SUCCEEDED
-        if settlement.state is State.SUCCEEDED:
-            self._log.succeeded += 1
-        else:
+        if settlement.state is not State.SUCCEEDED:
             cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
         if self.events.events.heard:
             self.events.expect(claim, settlement, kind)
-        self.settler.put(settlement, claim)
-        if kind is not None and (self._log.each or kind is not EventKind.JOB_SUCCEEDED):
-            self._log.tell(kind, claim, settlement, outcome)
-
-    def recorded(self, run: Run, ended_at: Instant) -> None:
-        """Tell of a success that a run has recorded itself."""
-        if self.events.events.heard:
-            self.events.recorded(run, ended_at)
-        self._log.succeeded += 1
-        if self._log.each:
-            success = Succeeded()
-            settlement = succeed(run.claim, success, started_at=run.started_at, now=ended_at)
-            self._log.tell(EventKind.JOB_SUCCEEDED, run.claim, settlement, success)
+        if stored:
+            self.events.settled([settlement], frozenset({settlement.token}))
+        else:
+            self.settler.put(settlement, claim)
+        if kind is not None:
+            self._log.counts[kind] += 1
+            if self._log.each or kind is not EventKind.JOB_SUCCEEDED:
+                self._log.tell(kind, claim, settlement, outcome)

@@ -32,7 +32,7 @@ def settler_on(store: SettlingStore) -> Settler:
 
 async def drained(settler: Settler) -> None:
     settler.start()
-    await asyncio.wait_for(settler.drain(), 5)
+    await asyncio.wait_for(settler.flush(), 5)
     await settler.stop()
 
 
@@ -177,9 +177,9 @@ async def test_whatever_comes_while_a_batch_is_written_is_written_too() -> None:
     settler.put(settlement("b"))
     settler.put(settlement("c"))
     store.goes_on.set()
-    await asyncio.wait_for(settler.drain(), 5)
+    await asyncio.wait_for(settler.flush(), 5)
     settler.put(settlement("d"))
-    await asyncio.wait_for(settler.drain(), 5)
+    await asyncio.wait_for(settler.flush(), 5)
     await settler.stop()
     assert ids(store) == [["a"], ["b", "c"], ["d"]]
 
