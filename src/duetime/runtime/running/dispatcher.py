@@ -12,7 +12,6 @@ from typing import Final
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
     Cancelled,
-    Failed,
     Interrupted,
     Outcome,
     Released,
@@ -26,7 +25,6 @@ from duetime.model.outcome import (
 from duetime.model.retry import NO_RETRIES
 from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
-from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
@@ -138,20 +136,13 @@ class Dispatcher:
         self._outcomes.put(claim, settlement, outcome, cancelled=self._cancelled)
 
     def _settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
-        """Decide what an outcome means; a retry policy that raises ends the job."""
+        """Decide what an outcome means."""
         now = max(self._time.now(), started_at or claim.claimed_at)
         if isinstance(outcome, Succeeded):
             return succeed(claim, outcome, started_at=started_at, now=now)
         handler = self._handlers.get(claim.task)
         policy = NO_RETRIES if handler is None else handler.options.retry
-        try:
-            return decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
-        except Exception as error:
-            log.exception(
-                "the retry policy of %s raised; job %s is not tried again", claim.task, claim.job_id
-            )
-            refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
-            return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
+        return decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
 
     def cancel(self, ids: frozenset[JobId]) -> None:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""
