@@ -243,7 +243,7 @@ class ChildProcess:
                     output.set_progress(message.fraction, message.note)
             case ForwardedRecord():
                 # In the context of the job, so that it is collected with the log of the job.
-                self._context_of(message).run(handle_forwarded, message, pid=self.pid)
+                self._context_of(message).run(handle_forwarded, message)
 
     def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
         return self._context if message.token == self._token else Context()

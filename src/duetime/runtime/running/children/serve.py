@@ -169,28 +169,25 @@ class ChildOutputForwarder:
 
     def __init__(self, line: ChildConnection) -> None:
         self._line = line
-        self._next = 0.0
+        self._noticed: queue.SimpleQueue[RunOutput] = queue.SimpleQueue()
+        threading.Thread(target=self._forward_all, name="duetime-progress", daemon=True).start()
 
     def notice(self, output: RunOutput) -> None:
         """Forward the latest progress, now or after a pause."""
-        early = self._next - time.monotonic()
-        if early <= 0:
-            self._read(output)
-            return
-        later = threading.Timer(early, self._read, [output])
-        later.daemon = True
-        later.start()
+        self._noticed.put(output)
 
     def forward(self, output: UnwrittenOutput) -> None:
         """Forward progress at once."""
         if (progress := output.progress) is not None:
             self._line.say(RunProgress(progress.token, progress.fraction, progress.note))
 
-    def _read(self, output: RunOutput) -> None:
-        self._next = time.monotonic() + _PROGRESS_PAUSE
-        unwritten = output.read()
-        self.forward(unwritten)
-        output.written(unwritten)
+    def _forward_all(self) -> None:
+        while True:
+            output = self._noticed.get()
+            unwritten = output.read()
+            self.forward(unwritten)
+            output.written(unwritten)
+            time.sleep(_PROGRESS_PAUSE)
 
 
 def resident_memory() -> int:

@@ -71,16 +71,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
 
 def logged(text: str, token: Token | None) -> ForwardedRecord:
     return ForwardedRecord(
-        token=token,
-        name="child",
-        level=logging.ERROR,
-        text=text,
-        created=0.0,
-        path="path",
-        line=1,
-        function="function",
-        thread="thread",
-        exception=None,
+        token=token, attributes={"name": "child", "levelno": logging.ERROR, "msg": text, "process": 1}
     )
 
 
