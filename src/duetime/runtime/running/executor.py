@@ -25,10 +25,9 @@ from duetime.runtime.running.call_outcome import (
 )
 from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware, call_through
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 
 log = logging.getLogger("duetime.worker")
 

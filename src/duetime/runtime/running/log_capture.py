@@ -9,8 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from duetime.runtime.running.context import current_run
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 
 _OWN_LOGGER: Final = "duetime"
 _formatter: Final = logging.Formatter()

@@ -15,9 +15,9 @@ import msgspec
 from duetime.errors import InvalidTask, JobError, JobFailed
 from duetime.model.outcome import Cancel, Cancelled, Failed, Interrupted, Outcome, Snooze, Snoozed, Succeeded
 from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value
-from duetime.runtime.running.context import JobContext, current_job, current_run
+from duetime.runtime.running.context import JobContext, current_job
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 
 Middleware: TypeAlias = Callable[[JobContext, Callable[[], Awaitable[object]]], Awaitable[object]]
 InnerCall: TypeAlias = Callable[[Run, Handler], Coroutine[Any, Any, Outcome]]

@@ -1,16 +1,17 @@
-"""One execution in progress."""
+"""One execution in progress, and its progress and log lines until they are written."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from duetime.model.job import Claim
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Succeeded
+from duetime.model.reports import BoundedLog, NewLogPart, Progress
 from duetime.model.time import SECOND, Instant, Micros
-from duetime.runtime.running.output import OutputReader, RunOutput
 from duetime.stores.base import HandlerTransaction
 
 if TYPE_CHECKING:
@@ -21,6 +22,95 @@ StopCause: TypeAlias = Cancelled | Interrupted
 TransactionVerdict: TypeAlias = Succeeded | Failed | Interrupted
 
 _output_lock = threading.Lock()
+
+
+class OutputReader(Protocol):
+    """Passes on the output of runs."""
+
+    captures_logs: bool
+
+    def notice(self, output: RunOutput) -> None:
+        """Take note that there is something to read; called from any thread."""
+        ...
+
+
+class UnwrittenOutput(NamedTuple):
+    """What is to be written."""
+
+    progress: Progress | None = None
+    logs: tuple[NewLogPart, ...] = ()
+
+
+NO_OUTPUT = UnwrittenOutput()
+
+
+class RunOutput:
+    """Keeps the latest progress of a run, and its log, until they are written."""
+
+    def __init__(self, claim: Claim, reader: OutputReader) -> None:
+        self._token = claim.token
+        self._attempt = claim.attempt
+        self._reader = reader
+        self._lock = threading.RLock()
+        self._noticed = False
+        self._closed = False
+        self._progress: Progress | None = None
+        self._log = BoundedLog()
+        self._unwritten: list[NewLogPart] = []
+
+    def set_progress(self, fraction: float, note: str) -> None:
+        """Say how far the run is; the latest counts."""
+        with self._lock:
+            if not self._closed:
+                self._progress = Progress(self._token, fraction, note)
+                self.ask_to_be_read()
+
+    def add_log(self, text: str) -> None:
+        """Add a record to the log."""
+        with self._lock:
+            if not self._closed:
+                self._log.add(text)
+                self.ask_to_be_read()
+
+    def ask_to_be_read(self) -> None:
+        """Tell the reader, once until it reads."""
+        with self._lock:
+            if not self._noticed:
+                self._noticed = True
+                self._reader.notice(self)
+
+    def read(self) -> UnwrittenOutput:
+        """Return what is to be written now; it is returned again until it is `written`."""
+        with self._lock:
+            self._noticed = False
+            # While the store is away the log keeps what there is, within its bounds.
+            if self._closed or not self._unwritten:
+                parts = self._log.cut()
+                self._unwritten += [NewLogPart(self._token, self._attempt, *part) for part in parts]
+            return UnwrittenOutput(self._progress, tuple(self._unwritten))
+
+    def written(self, output: UnwrittenOutput) -> None:
+        """Forget what was written, or what is now for others to write."""
+        with self._lock:
+            if self._progress is output.progress:
+                self._progress = None
+            self._unwritten = self._unwritten[len(output.logs) :]
+            if self._log.has_more:
+                self.ask_to_be_read()
+
+    def close(self) -> None:
+        """Have the rest written; nothing is taken after it."""
+        with self._lock:
+            self._closed = True
+            self.ask_to_be_read()
+
+    def take_rest(self) -> UnwrittenOutput:
+        """Take over what is left to write; nothing is taken after it."""
+        with self._lock:
+            self._closed = True
+            rest = self.read()
+            self.written(rest)
+        return rest
 
 
 class Run:
@@ -112,3 +202,8 @@ class Run:
         if self.task is not None and self.interruptible:
             self.cancelled = True
             self.task.cancel()
+
+
+# Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
+# kept, and turned into a JobContext only for handlers that ask: most never do.
+current_run: ContextVar[Run] = ContextVar("duetime_current_run")

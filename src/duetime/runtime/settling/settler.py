@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
+from duetime.errors import StoreError
 from duetime.model.events import EventKind, kind_of
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Outcome, Settlement
@@ -16,8 +18,7 @@ from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.running.output import OutputWriter
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import NO_OUTPUT, Run, RunOutput, UnwrittenOutput
 from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.store_clock import StoreClock, monotonic
@@ -212,6 +213,90 @@ class StartMarker(Service):
                 run.unmarked = False
         self.asleep = len(lasting) == len(unmarked)
         return None if self.asleep else _MARK_AFTER / SECOND
+
+
+_FIRST_WRITE_AFTER = 0.1
+"""Seconds from the first output to its write; that of runs that end sooner is in their settlement."""
+_WRITE_PAUSE = 1.0
+"""Seconds between writes."""
+_MAX_CHARACTERS = 1_000_000
+"""About how many characters are written at once; the rest comes next time."""
+_ROW_OVERHEAD = 100
+
+
+class OutputWriter(Service):
+    """Writes the output of runs while they run; sleeps while there is none."""
+
+    name = "reporter"
+
+    def __init__(self, store: Store, health: ServiceHealth, *, captures_logs: bool) -> None:
+        super().__init__(store, health)
+        self.captures_logs = captures_logs
+        self._waiting: deque[RunOutput] = deque()
+        self._asleep = True
+        self._loop = asyncio.get_running_loop()
+
+    def notice(self, output: RunOutput) -> None:
+        """Take note that there is something to write; called from any thread."""
+        self._waiting.append(output)
+        if self._asleep:
+            # The loop of a worker that was stopped without this thread may be closed.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self.wakeup.set)
+
+    async def round(self) -> float | None:
+        """Write what has come since the last round, if that is long enough ago."""
+        if self._asleep:
+            self._asleep = not self._waiting
+            return None if self._asleep else _FIRST_WRITE_AFTER
+        if await self._write():
+            return _WRITE_PAUSE
+        self._asleep = True
+        # Output that came in this moment has not woken this service.
+        return 0 if self._waiting else None
+
+    async def stop(self) -> None:
+        """End, and write what is left."""
+        await super().stop()
+        try:
+            await self._write()
+        except StoreError as error:
+            log.warning(
+                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
+            )
+
+    async def _write(self) -> bool:
+        """Write what waits; return whether there was anything."""
+        batch = self._collect()
+        if not batch:
+            return False
+        try:
+            await self._store.report(
+                [part.progress for _, part in batch if part.progress is not None],
+                [line for _, part in batch for line in part.logs],
+            )
+        except (*DATABASE_DOWN, asyncio.CancelledError):
+            for output, _ in batch:
+                output.ask_to_be_read()
+            batch.clear()
+            raise
+        finally:
+            # Also what the database refused: it must not hold up the output of others.
+            for output, part in batch:
+                output.written(part)
+        return True
+
+    def _collect(self) -> list[tuple[RunOutput, UnwrittenOutput]]:
+        """Read what waits, but not more than is good for one write."""
+        batch: list[tuple[RunOutput, UnwrittenOutput]] = []
+        size = 0
+        while self._waiting and size < _MAX_CHARACTERS:
+            output = self._waiting.popleft()
+            # The rest of a run that has ended is in its settlement.
+            if (part := output.read()) != NO_OUTPUT:
+                batch.append((output, part))
+                size += _ROW_OVERHEAD + sum(len(line.text) for line in part.logs)
+        return batch
 
 
 class Outcomes:

@@ -17,9 +17,8 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.executor import Executor
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 from duetime.runtime.settling.job_log import log
 from tests.unit.runtime.kit import claim
 from tests.unit.runtime.running.dispatching import NOW, Bench, nothing

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from duetime.model.job import Token
 from duetime.model.reports import HEAD_LINES, TAIL_LINES, NewLogPart, Progress
-from duetime.runtime.running.output import NO_OUTPUT, RunOutput, UnwrittenOutput
+from duetime.runtime.running.run import NO_OUTPUT, RunOutput, UnwrittenOutput
 from tests.unit.runtime.kit import CLAIM
 
 TOKEN = Token("job", 1, "claim")

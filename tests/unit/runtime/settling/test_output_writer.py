@@ -9,8 +9,9 @@ import pytest
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.model.reports import NewLogPart, Progress
-from duetime.runtime.running import output as reporter
-from duetime.runtime.running.output import OutputWriter, RunOutput
+from duetime.runtime.running.run import RunOutput
+from duetime.runtime.settling import settler as reporter
+from duetime.runtime.settling.settler import OutputWriter
 from duetime.stores.base import Store
 from tests.unit.runtime.kit import NoHealth, claim
 

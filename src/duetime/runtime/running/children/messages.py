@@ -26,8 +26,8 @@ from duetime.model.job import Claim, Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import Instant, Micros
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import TaskLocation, TaskModule
+from duetime.runtime.running.run import current_run
 
 log = logging.getLogger("duetime.worker")
 

@@ -36,7 +36,6 @@ from duetime.runtime.running.children.messages import (
     handle_forwarded,
     open_lifeline,
 )
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import (
     Handler,
     TaskLocation,
@@ -44,6 +43,7 @@ from duetime.runtime.running.handler import (
     locate_task,
     module_being_imported,
 )
+from duetime.runtime.running.run import current_run
 
 # The path has to be known before anything can be imported by it. It comes over the line: a command line has a limit.
 _BOOT = (
@@ -320,11 +320,9 @@ class ChildPool:
 
     def lend(self) -> ChildProcess:
         """Return a child that is free, ready if there is one; raises `OSError` when none can be started."""
-        self._idle = [child for child in self._idle if child.death is None]
-        ready = [child for child in self._idle if child.ready.is_set()]
-        child = ready[-1] if ready else self._idle[-1] if self._idle else self._start()
-        if child in self._idle:
-            self._idle.remove(child)
+        alive = [child for child in self._idle if child.death is None]
+        self._idle = sorted(alive, key=lambda child: child.ready.is_set())
+        child = self._idle.pop() if self._idle else self._start()
         self._lent.add(child)
         self._keep_spare()
         return child

@@ -32,10 +32,8 @@ from duetime.runtime.running.children.messages import (
     die_with_worker,
     forward_logs,
 )
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
-from duetime.runtime.running.output import RunOutput, UnwrittenOutput
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
 
 log = logging.getLogger("duetime.worker")
 

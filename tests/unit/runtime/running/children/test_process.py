@@ -28,10 +28,8 @@ from duetime.runtime.running.children.messages import (
     open_lifeline,
 )
 from duetime.runtime.running.children.process import ChildProcess, LaunchedProcess
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import TaskLocation, TaskModule
-from duetime.runtime.running.output import RunOutput
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, current_run
 from tests.unit.runtime.kit import claim
 
 JOB = RunJob(TaskLocation(TaskModule("module"), "function"), claim(), 0, None)
