@@ -19,8 +19,8 @@ from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.model.triggers.base import Trigger
 from duetime.runtime.events import Events
 from duetime.runtime.running.context import check_not_kept_out
+from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base

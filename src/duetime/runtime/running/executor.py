@@ -1,20 +1,35 @@
-"""Calls the handler of one claim, in the event loop, a thread or a child process, and tells what came of it."""
+"""Calls the handler of one claim, through middleware, in the event loop, a thread or a child process; tells what came of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from duetime.errors import InvalidArguments, InvalidTask
-from duetime.model.outcome import Failed, Outcome, Released
+import msgspec
+
+from duetime.errors import InvalidArguments, InvalidTask, JobError, JobFailed
+from duetime.model.outcome import (
+    Cancel,
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Snooze,
+    Snoozed,
+    Succeeded,
+)
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
@@ -25,11 +40,15 @@ from duetime.runtime.running.call_outcome import (
 )
 from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
+from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware, call_through
 from duetime.runtime.running.run import Run, current_run
 
 log = logging.getLogger("duetime.worker")
+
+
+Middleware: TypeAlias = Callable[[JobContext, Callable[[], Awaitable[object]]], Awaitable[object]]
+InnerCall: TypeAlias = Callable[[Run, Handler], Coroutine[Any, Any, Outcome]]
 
 
 class Executor:
@@ -134,6 +153,119 @@ async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> O
 def _thread_outcome(result: object) -> Outcome:
     # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
     return outcome_of_error(result.take()) if isinstance(result, RaisedError) else outcome_of_value(result)
+
+
+_NOTHING = object()
+
+
+def check_middleware(function: Middleware) -> None:
+    """Raise `InvalidTask` unless it can be called as middleware is."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    try:
+        fits = inspect.iscoroutinefunction(called)
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        text = f"middleware is `async def middleware(job, call)`; {function!r:.100} is not"
+        raise InvalidTask(text)
+
+
+async def call_through(
+    middleware: Sequence[Middleware], inner: InnerCall, run: Run, handler: Handler
+) -> Outcome:
+    """Call a handler through the middleware, the first outermost, and tell what came of it all."""
+    current_run.set(run)
+    passage = _HandlerCall(inner, run, handler)
+    call: Callable[[], Awaitable[object]] = passage.call
+    job = JobContext(run)
+    for function in reversed(middleware):
+        call = partial(function, job, call)
+    run.interruptible = True
+    try:
+        value = await call()
+    except BaseException as error:  # noqa: BLE001 - as in a handler
+        if error is passage.error and passage.outcome is not None:
+            return passage.outcome
+        if isinstance(error, asyncio.CancelledError) and run.stopping is not None:
+            return run.stopping
+        return outcome_of_error(error)
+    finally:
+        run.interruptible = False
+    if value is passage.value and passage.outcome is not None:
+        return passage.outcome
+    return outcome_of_value(value)
+
+
+class _HandlerCall:
+    """The innermost call: the handler itself, and what it came to."""
+
+    def __init__(self, inner: InnerCall, run: Run, handler: Handler) -> None:
+        self.outcome: Outcome | None = None
+        self.value: object = _NOTHING
+        self.error: BaseException | None = None
+        self._inner = inner
+        self._run = run
+        self._handler = handler
+
+    async def call(self) -> object:
+        """Call the handler; return what it returned or raise what it raised."""
+        self.value, self.error = _NOTHING, None
+        if self._run.stopping is not None:
+            self.outcome = self._run.stopping
+        else:
+            # The executor knows where a run may be cancelled inside the handler; here, anywhere.
+            self._run.interruptible = False
+            self.outcome = await self._inner(self._run, self._watched())
+            self._run.interruptible = True
+        outcome = self.outcome
+        if isinstance(outcome, Failed) and outcome.reason == "timeout":
+            self.value, self.error = _NOTHING, TimeoutError(outcome.error)
+        elif isinstance(outcome, Succeeded) and self.value is _NOTHING:
+            # It was called in another process.
+            self.value = None if outcome.result is None else msgspec.json.decode(outcome.result)
+        elif self.value is _NOTHING and self.error is None:
+            self.error = _error_of(outcome)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def _watched(self) -> Handler:
+        """Return the handler with an eye on what it returns and raises."""
+        function = self._handler.function
+
+        async def watch_async(*args: Any, **kwargs: Any) -> object:
+            try:
+                self.value = await function(*args, **kwargs)
+            except BaseException as error:
+                self.error = error
+                raise
+            return self.value
+
+        def watch(*args: Any, **kwargs: Any) -> object:
+            try:
+                self.value = function(*args, **kwargs)
+            except BaseException as error:
+                self.error = error
+                raise
+            return self.value
+
+        if self._handler.options.cpu:
+            return self._handler
+        return replace(self._handler, function=watch_async if self._handler.is_async else watch)
+
+
+def _error_of(outcome: Outcome) -> Exception:
+    """Return what to raise for an outcome of which no exception is known."""
+    match outcome:
+        case Failed():
+            return JobFailed(outcome.error, error=outcome.error, traceback=outcome.traceback)
+        case Cancelled() | Interrupted():
+            return Cancel(outcome.reason)
+        case Snoozed():
+            return Snooze(timedelta(microseconds=outcome.wait))
+        case _:
+            return JobError("the handler could not be called")
 
 
 class ThreadRunner:

@@ -14,9 +14,14 @@ from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.model.time import MILLISECOND, SECOND
 from duetime.runtime.running.arguments import Arguments
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import (
+    Executor,
+    Middleware,
+    ThreadRunner,
+    call_through,
+    check_middleware,
+)
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware, call_through, check_middleware
 from duetime.runtime.running.run import Run
 from tests.unit.runtime.kit import claim
 
