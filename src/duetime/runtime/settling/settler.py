@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
 
 from duetime.errors import StoreError
 from duetime.model.events import EventKind, kind_of
@@ -26,8 +25,6 @@ from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
-SettledCallback: TypeAlias = Callable[[Sequence[Settlement], frozenset[Token]], None]
-
 _BATCH_SIZE = 1_000
 _MAX_BACKLOG = 5_000
 _LINGER: Micros = 25 * MILLISECOND
@@ -40,7 +37,10 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self, store: Store, health: ServiceHealth, *, on_written: SettledCallback | None = None
+        self,
+        store: Store,
+        health: ServiceHealth,
+        on_written: Callable[[Sequence[Settlement], frozenset[Token]], None],
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
         super().__init__(store, health)
@@ -50,7 +50,6 @@ class Settler(Service):
         self._progress = asyncio.Event()
         self._hurried = False
         self._last_waiting: Micros = -_LINGER
-        self.refused = 0
 
     def put(self, settlement: Settlement, claim: Claim | None = None) -> None:
         """Take over responsibility for a settlement; of its claim, if that is known, it depends how soon it is written.
@@ -96,8 +95,7 @@ class Settler(Service):
             return None
         accepted = await self._settle(self._in_flight)
         self._report(accepted)
-        if self._on_written is not None:
-            self._on_written(self._in_flight, accepted)
+        self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
         return 0 if self._hurried else None
@@ -158,7 +156,6 @@ class Settler(Service):
         if len(accepted) == len(self._in_flight):
             return
         refused = sorted(token.job_id for token in _tokens(self._in_flight) - accepted)
-        self.refused += len(refused)
         log.warning(
             "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s",
             len(refused),
@@ -204,14 +201,14 @@ class StartMarker(Service):
         """Mark what has been running for a while."""
         self.asleep = False
         latest = self._time.now() - _MARK_AFTER
-        unmarked = [run for run in self._runs.values() if run.unmarked]
-        if lasting := [run for run in unmarked if run.started_at <= latest]:
+        lasting = [run for run in self._runs.values() if run.unmarked and run.started_at <= latest]
+        if lasting:
             await self._store.mark_started(
                 [run.claim.token for run in lasting], min(run.started_at for run in lasting)
             )
             for run in lasting:
                 run.unmarked = False
-        self.asleep = len(lasting) == len(unmarked)
+        self.asleep = not any(run.unmarked for run in self._runs.values())
         return None if self.asleep else _MARK_AFTER / SECOND
 
 

@@ -51,3 +51,15 @@ async def test_the_marker_sleeps_while_nothing_is_left_to_mark() -> None:
     marking.runs.clear()
     assert await marking.round(6) is None
     assert marking.marker.asleep
+
+
+async def test_a_run_that_begins_while_others_are_marked_is_not_forgotten() -> None:
+    marking = Marking()
+    marking.start("long", 5)
+
+    async def mark(*_: object) -> None:
+        marking.start("next", 101 * MILLISECOND)
+
+    marking.store.mark_started = mark  # type: ignore[method-assign]
+    assert await marking.round(101 * MILLISECOND)
+    assert not marking.marker.asleep
