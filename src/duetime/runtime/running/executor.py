@@ -71,6 +71,7 @@ class Executor:
         """Call the handler of a run and turn whatever happens into an outcome."""
         handler = self._handlers[run.claim.task]
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
+        current_run.set(run)
         call = self._in_child if handler.options.cpu else self._call
         if self._middleware:
             return call_through(self._middleware, call, run, handler)
@@ -81,15 +82,13 @@ class Executor:
             args, kwargs = handler.arguments.decode(run.claim.payload)
         except InvalidArguments as error:
             return undecodable_outcome(error)
-        timeout = run.timeout
-        current_run.set(run)
         try:
             if not handler.is_async:
-                return await self._in_thread(run, partial(handler.function, *args, **kwargs), timeout)
+                return await self._in_thread(run, partial(handler.function, *args, **kwargs))
             run.interruptible = True
-            if timeout is None:
+            if run.timeout is None:
                 return outcome_of_value(await handler.function(*args, **kwargs))
-            return await _with_timeout(handler.function(*args, **kwargs), timeout)
+            return await _with_timeout(handler.function(*args, **kwargs), run.timeout)
         except asyncio.CancelledError as error:
             return run.stopping or outcome_of_error(error)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
@@ -97,12 +96,12 @@ class Executor:
         finally:
             run.interruptible = False
 
-    async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
+    async def _in_thread(self, run: Run, call: partial[object]) -> Outcome:
         """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
         future = self._threads.submit(call)
-        if timeout is None:
+        if run.timeout is None:
             return _thread_outcome(await future)
-        done, _ = await asyncio.wait({future}, timeout=timeout / SECOND)
+        done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
             return _thread_outcome(future.result())
         log.warning(
@@ -111,11 +110,10 @@ class Executor:
             run.claim.job_id,
         )
         await asyncio.wait({future})
-        return timeout_outcome(timeout)
+        return timeout_outcome(run.timeout)
 
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
         """Run a job in a child process; only that child is killed, at the timeout or when the run is asked to stop."""
-        current_run.set(run)
         try:
             job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
             child = self._children.lend()
@@ -175,7 +173,6 @@ async def call_through(
     middleware: Sequence[Middleware], inner: InnerCall, run: Run, handler: Handler
 ) -> Outcome:
     """Call a handler through the middleware, the first outermost, and tell what came of it all."""
-    current_run.set(run)
     passage = _HandlerCall(inner, run, handler)
     call: Callable[[], Awaitable[object]] = passage.call
     job = JobContext(run)

@@ -60,6 +60,6 @@ async def test_a_run_that_begins_while_others_are_marked_is_not_forgotten() -> N
     async def mark(*_: object) -> None:
         marking.start("next", 101 * MILLISECOND)
 
-    marking.store.mark_started = mark  # type: ignore[method-assign]
+    marking.store.mark_started = mark  # type: ignore[assignment]
     assert await marking.round(101 * MILLISECOND)
     assert not marking.marker.asleep
