@@ -59,7 +59,7 @@ class Dispatcher:
         lender: TransactionLender,
     ) -> None:
         self.runs = outcomes.runs
-        self.on_free: Callable[[], None] = _nothing
+        self.on_free: Callable[[], object] = lambda: None
         """Called when slots are free again, once for those that come free together."""
         self.done = 0
         self.speed = RunSpeed()
@@ -73,8 +73,6 @@ class Dispatcher:
         self._lender = lender
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._freeing = False
 
     def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
@@ -94,8 +92,6 @@ class Dispatcher:
         if not self._slots.take(claim):
             return False
         run = Run(claim, now, reader=self._outcomes.output, lender=self._lender)
-        if not self.runs:
-            self._idle.clear()
         self.runs[claim.job_id] = run
         run.task = self._loop.create_task(self._run(run), name=claim.task)
         if self._events.heard:
@@ -117,7 +113,9 @@ class Dispatcher:
         if claim.job_id in self.runs or claim.task not in self._handlers:
             # An earlier run of it, whose claim was lost, has not ended yet in its thread.
             return Released(wait=SECOND)
-        if claim.crashes >= _SUSPECT_CRASHES and self._suspect_runs():
+        if claim.crashes >= _SUSPECT_CRASHES and any(
+            run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values()
+        ):
             # Suspects run one at a time, so that the next crash names its cause.
             return Released(wait=SECOND)
         return None
@@ -178,7 +176,8 @@ class Dispatcher:
 
     async def drained(self) -> None:
         """Wait until nothing runs."""
-        await self._idle.wait()
+        while tasks := [run.task for run in self.runs.values() if run.task is not None]:
+            await asyncio.wait(tasks)
 
     async def _run(self, run: Run) -> None:
         # Not since it was started: of a thousand that start together, the last begins after all the others have run.
@@ -200,17 +199,13 @@ class Dispatcher:
         # The task's context has the run: a circle that only the garbage collector would break, for every job.
         run.task = None
         self._slots.give_back(run.claim)
-        if not self.runs:
-            self._freed()
-        elif not self._freeing:
+        if not self._freeing:
             # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
             self._freeing = True
             self._loop.call_soon(self._freed)
 
     def _freed(self) -> None:
         self._freeing = False
-        if not self.runs:
-            self._idle.set()
         self.on_free()
 
     def _end(self, run: Run, outcome: Outcome) -> Instant:
@@ -243,9 +238,6 @@ class Dispatcher:
             log.exception("the end of job %s cannot be recorded", run.claim.job_id)
             return run.started_at
 
-    def _suspect_runs(self) -> bool:
-        return any(run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values())
-
 
 def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
     log.warning(
@@ -254,7 +246,3 @@ def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
         claim.task,
         one_line(getattr(outcome, "error", None) or str(outcome)),
     )
-
-
-def _nothing() -> None:
-    pass

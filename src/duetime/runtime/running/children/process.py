@@ -109,7 +109,7 @@ class ChildProcess:
     """Runs one job at a time; when the process dies, that is a failure of the job it ran."""
 
     def __init__(self, homes: Iterable[TaskModule]) -> None:
-        self._introduction = setup_line(homes)
+        setup = setup_line(homes)
         self._process, self._socket, self._lifeline = launch_process()
         self.pid = self._process.pid
         self.jobs = 0
@@ -129,7 +129,7 @@ class ChildProcess:
         self._token: Token | None = None
         self._killed = False
         self._dying = False
-        self._life = asyncio.create_task(self._live(), name=f"duetime-child-{self.pid}")
+        self._life = asyncio.create_task(self._live(setup), name=f"duetime-child-{self.pid}")
 
     async def call(self, job: RunJob) -> Outcome:
         """Run a job and return what came of it; when it takes too long from its start, kill it: `TimeoutError`."""
@@ -193,10 +193,10 @@ class ChildProcess:
         if self._writer is not None and not self._dying:
             self._writer.write(encode_worker_message(order))
 
-    async def _live(self) -> None:
+    async def _live(self, setup: bytes) -> None:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
-            self._writer.write(self._introduction)
+            self._writer.write(setup)
             # If the child dies in the middle of a message, the connection ends as it does otherwise.
             while (line := await reader.readline()).endswith(b"\n"):
                 self._receive(child_message_decoder.decode(line))
