@@ -43,8 +43,9 @@ class RunLogHandler(logging.Handler):
         if len(logging.root.handlers) == 1:
             self._stand_in(record)
         run = current_run.get(None)
+        reader = None if run is None else run.reader
         # What Duetime itself says is about the worker, not about what the job does.
-        if run is not None and run.captures_logs and not f"{record.name}.".startswith("duetime."):
+        if run and reader and reader.captures_logs and not f"{record.name}.".startswith("duetime."):
             self._collect(run, record)
         return True
 

@@ -41,9 +41,6 @@ class UnwrittenOutput(NamedTuple):
     logs: tuple[NewLogPart, ...] = ()
 
 
-NO_OUTPUT = UnwrittenOutput()
-
-
 class RunOutput:
     """Keeps the latest progress of a run, and its log, until they are written."""
 
@@ -164,30 +161,21 @@ class Run:
 
     def open_output(self) -> RunOutput | None:
         """Return the run's output; `None` when it has ended. May be called from any thread."""
-        reader = self.reader
-        if self.output is None and reader is not None:
-            with _output_lock:
-                if self.output is None:
-                    self.output = RunOutput(self.claim, reader)
-        return self.output
-
-    @property
-    def captures_logs(self) -> bool:
-        """Whether what the run logs is kept."""
-        reader = self.reader
-        return reader is not None and reader.captures_logs
+        with _output_lock:
+            if self.output is None and self.reader is not None:
+                self.output = RunOutput(self.claim, self.reader)
+            return self.output
 
     def stop(self, cause: StopCause, *, grace: Micros = 0, again: bool = False) -> None:
         """Ask the handler to end: it sees a flag at once, and after the grace time a coroutine is cancelled.
 
         Once, however often it is asked for, so that the handler can clean up in peace; unless `again`.
         """
-        first = self.stopping is None
         if self.stopping is None:
             self.stopping = cause
             if self.on_stop is not None:
                 self.on_stop(cause.reason)
-        if not first and not again:
+        elif not again:
             return
         if grace:
             asyncio.get_running_loop().call_later(grace / SECOND, self._end_grace)

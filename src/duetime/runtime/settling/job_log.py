@@ -77,7 +77,7 @@ class JobLog:
     """
 
     def __init__(self, identity: WorkerIdentity, *, quiet: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.counts: Counter[EventKind] = Counter()
+        self.counts = dict.fromkeys(EventKind, 0)
         """What came of runs in this period; counted by the one that ends them."""
         self.each = True
         """Whether each success has a line of its own."""
@@ -125,12 +125,12 @@ class JobLog:
         self._closing = None
         self._tell_rest(logging.ERROR, "failed")
         self._tell_rest(logging.WARNING, "failed or were interrupted")
-        quiet = self.counts.total() - self._lines[logging.ERROR].seen - self._lines[logging.WARNING].seen
+        ended = sum(self.counts.values())
+        quiet = ended - self._lines[logging.ERROR].seen - self._lines[logging.WARNING].seen
         if quiet and not self.each and log.isEnabledFor(self._quiet):
             words = {kind: wording.word for kind, wording in _WORDINGS.items() if self.counts[kind]}
             parts = ", ".join(f"{self.counts[kind]:,} {word}" for kind, word in words.items())
-            total = f"{self.counts.total():,}"
-            self._write(self._quiet, "%s runs ended within a second: %s", (total, parts))
+            self._write(self._quiet, "%s runs ended within a second: %s", (f"{ended:,}", parts))
         self.each = quiet <= MAX_LINES
         self._begin()
         if not self.each:
@@ -159,7 +159,7 @@ class JobLog:
         )
 
     def _begin(self) -> None:
-        self.counts.clear()
+        self.counts = dict.fromkeys(EventKind, 0)
         self._lines = {level: _Lines() for level in (logging.ERROR, logging.WARNING, self._quiet)}
 
     def _write(

@@ -17,7 +17,7 @@ from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.running.run import NO_OUTPUT, Run, RunOutput, UnwrittenOutput
+from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
 from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.store_clock import StoreClock, monotonic
@@ -237,15 +237,13 @@ class OutputWriter(Service):
         """Take note that there is something to write; called from any thread."""
         self._waiting.append(output)
         if self._asleep:
+            self._asleep = False
             # The loop of a worker that was stopped without this thread may be closed.
             with contextlib.suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self.wakeup.set)
+                self._loop.call_soon_threadsafe(self.wakeup.set_after, _FIRST_WRITE_AFTER)
 
     async def round(self) -> float | None:
-        """Write what has come since the last round, if that is long enough ago."""
-        if self._asleep:
-            self._asleep = not self._waiting
-            return None if self._asleep else _FIRST_WRITE_AFTER
+        """Write what has come since the last round."""
         if await self._write():
             return _WRITE_PAUSE
         self._asleep = True
@@ -290,7 +288,7 @@ class OutputWriter(Service):
         while self._waiting and size < _MAX_CHARACTERS:
             output = self._waiting.popleft()
             # The rest of a run that has ended is in its settlement.
-            if (part := output.read()) != NO_OUTPUT:
+            if any(part := output.read()):
                 batch.append((output, part))
                 size += _ROW_OVERHEAD + sum(len(line.text) for line in part.logs)
         return batch
@@ -355,7 +353,8 @@ class Outcomes:
         `cancelled`: the jobs that were asked to end.
         """
         kind: EventKind | None = EventKind.JOB_SUCCEEDED
-        if settlement.state is not State.SUCCEEDED:
+        succeeded = settlement.state is State.SUCCEEDED
+        if not succeeded:
             cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
@@ -367,5 +366,5 @@ class Outcomes:
             self.settler.put(settlement, claim)
         if kind is not None:
             self._log.counts[kind] += 1
-            if self._log.each or kind is not EventKind.JOB_SUCCEEDED:
+            if self._log.each or not succeeded:
                 self._log.tell(kind, claim, settlement, outcome)
