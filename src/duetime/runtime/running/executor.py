@@ -10,7 +10,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -100,10 +100,10 @@ class Executor:
         """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
         future = self._threads.submit(call)
         if run.timeout is None:
-            return _thread_outcome(await future)
+            return await future
         done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
-            return _thread_outcome(future.result())
+            return future.result()
         log.warning(
             "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
             run.claim.task,
@@ -146,11 +146,6 @@ async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> O
     except TimeoutError as error:
         # Where the handler stood when it was cancelled is in the error that the timeout replaced.
         return timeout_outcome(timeout, error.__context__) if scope.expired() else outcome_of_error(error)
-
-
-def _thread_outcome(result: object) -> Outcome:
-    # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
-    return outcome_of_error(result.take()) if isinstance(result, RaisedError) else outcome_of_value(result)
 
 
 _NOTHING = object()
@@ -266,14 +261,14 @@ def _error_of(outcome: Outcome) -> Exception:
 
 
 class ThreadRunner:
-    """Runs functions in reusable threads, as many at once as are asked for."""
+    """Calls functions in reusable threads, as many at once as are asked for."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_ThreadCall | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
         self._threads = 0
-        self._answers: deque[tuple[asyncio.Future[Any], object]] = deque()
+        self._answers: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._delivering = False
         """Whether the loop was asked to pass on the answers: once for many, since waking it costs a system call."""
 
@@ -283,26 +278,9 @@ class ThreadRunner:
         with self._lock:
             return self._idle < self._threads
 
-    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Start the function in a thread now and return a future of its result, or of what it `Raised`."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        context = copy_context()
-
-        def call() -> None:
-            try:
-                result: object = context.run(function)
-            except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-                result = RaisedError(error)
-            self._answers.append((future, result))
-            if self._delivering:
-                # `_deliver` unsets this before it looks for answers, so it finds this one.
-                return
-            self._delivering = True
-            # The loop of a worker that was stopped without this thread may be closed; then no one waits.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._deliver)
-
+    def submit(self, function: Callable[[], object]) -> asyncio.Future[Outcome]:
+        """Call the function in a thread now and return a future of what came of it."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._idle:
                 self._idle -= 1
@@ -311,40 +289,43 @@ class ThreadRunner:
                 threading.Thread(
                     target=self._serve, name=f"duetime-sync-{self._threads}", daemon=True
                 ).start()
-        self._work.put(call)
+        self._calls.put((future, copy_context(), function))
         return future
 
     def close(self) -> None:
         """Let threads end after what they run now."""
         for _ in range(self._threads):
-            self._work.put(None)
+            self._calls.put(None)
 
     def _deliver(self) -> None:
         self._delivering = False
         while self._answers:
-            future, result = self._answers.popleft()
+            future, outcome = self._answers.popleft()
             if not future.cancelled():
-                future.set_result(result)
+                future.set_result(outcome)
 
     def _serve(self) -> None:
-        while (call := self._work.get()) is not None:
-            call()
-            # It has the arguments and the result, which an idle thread would keep.
-            del call
+        while (call := self._calls.get()) is not None:
+            future, context, function = call
+            self._answers.append((future, context.run(_call_in_thread, function)))
+            loop = future.get_loop()
+            # An idle thread would keep the arguments and the outcome, whose exception leads back to this frame.
+            del call, future, context, function
+            if not self._delivering:
+                # `_deliver` unsets this before it looks for answers, so it finds this one otherwise.
+                self._delivering = True
+                # The loop of a worker that was stopped without this thread may be closed; then no one waits.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._deliver)
             with self._lock:
                 self._idle += 1
 
 
-class RaisedError:
-    """An exception as a value: a future refuses StopIteration, and SystemExit would end the loop that awaits it."""
+_ThreadCall: TypeAlias = tuple[asyncio.Future[Outcome], Context, Callable[[], object]]
 
-    __slots__ = ("_error",)
 
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def take(self) -> BaseException:
-        """Return it, once: the frames of its traceback lead to the thread's, which has this value."""
-        error = self._error
-        del self._error
-        return error
+def _call_in_thread(function: Callable[[], object]) -> Outcome:
+    try:
+        return outcome_of_value(function())
+    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+        return outcome_of_error(error)
