@@ -246,8 +246,8 @@ def _type_hints(function: Callable[..., Any], task: str) -> dict[str, Any]:
 def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
     """Tell what would come back as something else, and where; `None` when nothing would."""
     parts: Iterable[tuple[str, object, object]]
-    if isinstance(value, dict) and isinstance(rebuilt, dict):
-        was, now = cast("dict[object, object]", value), cast("dict[object, object]", rebuilt)
+    was, now = _as_dict(value), _as_dict(rebuilt)
+    if was is not None and now is not None:
         foreign = next((key for key in was if key not in now), None)
         if foreign is not None:
             return f"JSON has only text keys, not {shown(foreign)} - at `$.{path}`"
@@ -262,6 +262,10 @@ def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
     return next(
         (found for where, a, b in parts if (found := find_json_change(a, b, where)) is not None), None
     )
+
+
+def _as_dict(value: object) -> dict[object, object] | None:
+    return cast("dict[object, object]", value) if isinstance(value, dict) else None
 
 
 def _fields(value: Any) -> tuple[str, ...]:
