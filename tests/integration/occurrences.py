@@ -15,7 +15,7 @@ from duetime.model.stored import StoredJob
 from duetime.model.time import MILLISECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import Every
-from duetime.runtime.running.context import current_run
+from duetime.runtime.running.run import current_run
 from duetime.scheduler.registry import ScheduleDefinition
 from duetime.stores.base import Store
 from tests.integration.kit import until

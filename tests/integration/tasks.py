@@ -16,7 +16,7 @@ from typing import Any
 
 from duetime import Ended, Limit, Scheduler, cron, current_job
 from duetime.model.time import from_datetime
-from duetime.runtime.running.context import current_run
+from duetime.runtime.running.run import current_run
 from tests.integration import ledger
 
 _LOOK = 0.005

@@ -11,7 +11,7 @@ from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
 from duetime.model.time import Instant
 from duetime.model.triggers.every import Every
-from duetime.runtime.running.context import current_run
+from duetime.runtime.running.run import current_run
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, accounted, put, records
 

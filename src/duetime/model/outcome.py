@@ -157,12 +157,8 @@ class Crashed:
     """Whether it may have been started although the store does not know of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The run has recorded its own end, so nothing is left to write."""
-
-
-Outcome: TypeAlias = Succeeded | Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
+_NoSuccess: TypeAlias = Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed
+Outcome: TypeAlias = Succeeded | _NoSuccess
 
 
 class Settlement(NamedTuple):
@@ -252,20 +248,23 @@ def decide(
 
 def succeed(claim: Claim, outcome: Succeeded, *, started_at: Instant | None, now: Instant) -> Settlement:
     """Turn a success into the change to write."""
-    return Settlement(
-        token=claim.token,
-        state=State.SUCCEEDED,
-        started_at=started_at,
-        finished_at=now,
-        failures=claim.failures,
-        crashes=claim.crashes,
-        blames=claim.blames,
-        result=outcome.result,
-        result_error=outcome.result_error,
-        calls_back=claim.callbacks is not None,
-        limited=claim.limited,
-        fleeting=claim.result_ttl == 0,
+    # By position, because this is done for every job that goes well.
+    made = Settlement(
+        claim.token,
+        State.SUCCEEDED,
+        started_at,
+        now,
+        None,
+        claim.failures,
+        claim.crashes,
+        claim.blames,
+        outcome.result,
+        outcome.result_error,
     )
+    calls_back, fleeting = claim.callbacks is not None, claim.result_ttl == 0
+    if calls_back or fleeting or claim.limited:
+        made = made._replace(calls_back=calls_back, fleeting=fleeting, limited=claim.limited)
+    return made
 
 
 def as_stored(made: Settlement) -> Settlement:

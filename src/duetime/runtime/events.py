@@ -129,10 +129,6 @@ class WorkerEvents:
         """Tell that a run begins."""
         self._tell(EventKind.JOB_STARTED, run.claim, at=run.started_at)
 
-    def recorded(self, run: Run, at: Instant) -> None:
-        """Tell of a success that a run has recorded itself."""
-        self._tell(EventKind.JOB_SUCCEEDED, run.claim, at=at)
-
     def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
         """Remember what to tell once the store has answered to a settlement."""
         self._expected[settlement.token] = claim, kind

@@ -61,7 +61,7 @@ class StoreClock:
 
     def now(self) -> Instant:
         """Return an instant the store's clock has certainly reached."""
-        return monotonic() + self._offset
+        return time.monotonic_ns() // 1000 + self._offset
 
     def until(self, instant: Instant) -> float:
         """Return the seconds from now until an instant, never below zero."""

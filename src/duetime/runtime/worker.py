@@ -22,10 +22,9 @@ from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import Executor, Middleware, ThreadRunner
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.log_capture import run_log_capture
-from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
 from duetime.runtime.service import Service, ServiceHealth

@@ -22,8 +22,8 @@ from duetime.model.time import EARLIEST, Instant, Micros
 from duetime.model.triggers.base import Trigger, check_comes, check_pace
 from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from duetime.model.triggers.base import Trigger
 from duetime.runtime.events import Events
 from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import check_not_kept_out
+from duetime.runtime.running.executor import Middleware, check_middleware
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware, check_middleware
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker

@@ -14,8 +14,8 @@ from duetime.model.time import SECOND, Clock, Instant, Micros
 from duetime.runtime.events import Events
 from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import current_job
+from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
 from duetime.runtime.worker import Worker
@@ -85,7 +85,7 @@ class Hand(Worker):
             drained = asyncio.ensure_future(self._dispatcher.drained())
             await asyncio.wait({drained}, timeout=_LOOK)
             drained.cancel()
-        await self._outcomes.settler.drain()
+        await self._outcomes.settler.flush()
         if self._dispatcher.runs:
             self.attend(await self._store.attend(self.id))
 

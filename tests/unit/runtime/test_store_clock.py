@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from duetime.model.time import MILLISECOND, SECOND
-from duetime.runtime import store_clock as timekeeper
 from duetime.runtime.store_clock import StoreClock
 
 AHEAD = 1_000_000 * SECOND
@@ -14,15 +15,15 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.mono = 500 * SECOND
         self.store_offset = AHEAD
-        monkeypatch.setattr(timekeeper, "monotonic", lambda: self.mono)
+        monkeypatch.setattr(time, "monotonic_ns", lambda: self.mono * 1000)
 
-    def ask(self, time: StoreClock, *, there: int, back: int) -> None:
+    def ask(self, clock: StoreClock, *, there: int, back: int) -> None:
         """Make a round trip with these delays each way."""
         sent = self.mono
         self.mono += there
         answer = self.mono + self.store_offset
         self.mono += back
-        time.observe(sent, self.mono, answer)
+        clock.observe(sent, self.mono, answer)
 
     @property
     def error(self) -> int:

@@ -10,7 +10,7 @@ import pytest
 
 from duetime import Cancel, Job, Scheduler, Snooze, current_job
 from duetime.errors import BlockingCallInLoop, InvalidArguments, JobError, JobFailed, ResultExpired
-from duetime.runtime.running.context import current_run
+from duetime.runtime.running.run import current_run
 from duetime.testing import blocking, perform
 
 scheduler = Scheduler("postgresql://nobody@127.0.0.1:1/nowhere")

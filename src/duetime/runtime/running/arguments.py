@@ -6,8 +6,8 @@ import dataclasses
 import inspect
 import math
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import msgspec.inspect
@@ -15,9 +15,13 @@ import msgspec.inspect
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
 from duetime.model.text import MAX_DEPTH, MAX_DIGITS, TOO_DEEP, TOO_LONG, beyond_bounds, shown
 
+if TYPE_CHECKING:
+    from collections import OrderedDict
+
 MAX_PAYLOAD = 256 * 1024
 
 _ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+_NO_NAN = "JSON has no NaN or infinity"
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 _encoder = msgspec.json.Encoder()
@@ -32,17 +36,8 @@ class Arguments:
         self._signature = inspect.signature(function)
         self._hints = _type_hints(function, task)
         parameters = self._signature.parameters.values()
-        self._positional = tuple(
-            p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        )
-        self._positional_only = tuple(p.name for p in parameters if p.kind is p.POSITIONAL_ONLY)
-        self._by_name = tuple(
-            p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-        )
-        self._rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
-        self._extra = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
         self._simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
-        self._plain = all(p.name in self._positional and p.default is p.empty for p in parameters)
+        self._plain = self._simple and all(p.default is p.empty for p in parameters)
         self._shape, self._decoder = self._build_codec()
         self._loose = tuple(p.name for p in parameters if _is_loose(self._hints.get(p.name, Any)))
 
@@ -66,8 +61,8 @@ class Arguments:
             rebuilt = self._decoder.decode(raw)
             if self._loose:
                 self._check_loose(given, rebuilt)
-            if b"null" in raw:
-                self._refuse_nan(given)
+            if b"null" in raw and (path := _find_nan(msgspec.to_builtins(given), "$")) is not None:
+                raise self._misfit(f"{_NO_NAN} - at `{path}`")
         except msgspec.ValidationError as error:
             raise self._misfit(str(error)) from None
         except RecursionError:
@@ -82,15 +77,11 @@ class Arguments:
             raise self._misfit(str(error)) from None
         if self._plain:
             return _astuple(values), {}
-        unset = msgspec.UNSET
-        by_name = {n: v for n in self._by_name if (v := getattr(values, n)) is not unset}
-        positional = [v for n in self._positional_only if (v := getattr(values, n)) is not unset]
-        if self._rest is not None and (rest := getattr(values, self._rest)) is not unset:
-            positional += [by_name.pop(n) for n in self._positional if n in by_name]
-            positional += rest
-        if self._extra is not None and (extra := getattr(values, self._extra)) is not unset:
-            by_name |= extra
-        return positional, by_name
+        given = dict(_given_arguments(values))
+        if self._simple:
+            return (), given
+        bound = inspect.BoundArguments(self._signature, cast("OrderedDict[str, Any]", given))
+        return bound.args, bound.kwargs
 
     def value_of(self, payload: str, parameter: str) -> str:
         """Return one argument of a call as JSON, the default where it was left out; equal values, equal text."""
@@ -101,13 +92,12 @@ class Arguments:
 
     def check_by(self, parameter: str) -> None:
         """Raise `InvalidOption` unless each call has a value of this parameter that can be told from others."""
-        known = {*self._positional, *self._by_name}
-        if parameter not in known:
+        found = self._signature.parameters.get(parameter)
+        if found is None or found.kind in _VARIADIC:
             text = f"by={parameter!r} is not a parameter of {self._task}{self._signature}"
             raise InvalidOption(text)
-        default = self._signature.parameters[parameter].default
         try:
-            _encoder.encode(None if default is inspect.Parameter.empty else default)
+            _encoder.encode(None if found.default is found.empty else found.default)
         except _ENCODE_ERRORS as error:
             text = f"by={parameter!r} of {self._task} has a default that is not JSON: {error}"
             raise InvalidOption(text) from None
@@ -172,14 +162,10 @@ class Arguments:
         """Refuse what JSON would silently change where no type says how to rebuild it."""
         for name, value in _given_arguments(given):
             if name in self._loose:
-                was = list(typing.cast("tuple[object, ...]", value)) if name == self._rest else value
+                variadic = self._signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+                was = list(cast("tuple[object, ...]", value)) if variadic else value
                 if (change := find_json_change(was, getattr(rebuilt, name), name)) is not None:
                     raise self._misfit(change)
-
-    def _refuse_nan(self, given: msgspec.Struct) -> None:
-        for name, value in _given_arguments(given):
-            if (path := _find_nan(msgspec.to_builtins(value), name)) is not None:
-                raise self._misfit(f"JSON has no NaN or infinity - at `$.{path}`")
 
     def _misfit(self, detail: str) -> InvalidArguments:
         return InvalidArguments(f"arguments of {self._task}{self._signature} do not fit: {detail}")
@@ -233,21 +219,19 @@ def _type_parts(info: object, seen: set[type]) -> Iterator[object]:
         seen.add(cls)
     for name in getattr(info, "__struct_fields__", ()):
         value: object = getattr(info, name)
-        for part in typing.cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,):
+        for part in cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,):
             yield from _type_parts(part, seen)
 
 
 def _find_nan(value: object, path: str) -> str | None:
+    """Return where among built-in values NaN or infinity is, which the encoder writes as null."""
     if isinstance(value, float):
         return None if math.isfinite(value) else path
+    children: list[tuple[str, object]] = []
     if isinstance(value, dict):
-        children = [
-            (f"{path}.{key}", item) for key, item in typing.cast("dict[object, object]", value).items()
-        ]
+        children = [(f"{path}.{key}", item) for key, item in cast("dict[object, object]", value).items()]
     elif isinstance(value, (list, tuple)):
-        children = [(f"{path}[{i}]", item) for i, item in enumerate(typing.cast("list[object]", value))]
-    else:
-        return None
+        children = [(f"{path}[{i}]", item) for i, item in enumerate(cast("list[object]", value))]
     return next((found for p, item in children if (found := _find_nan(item, p)) is not None), None)
 
 
@@ -261,7 +245,7 @@ def _type_hints(function: Callable[..., Any], task: str) -> dict[str, Any]:
 
 def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
     """Tell what would come back as something else, and where; `None` when nothing would."""
-    parts: Iterator[tuple[str, object, object]]
+    parts: Iterable[tuple[str, object, object]]
     was, now = _as_dict(value), _as_dict(rebuilt)
     if was is not None and now is not None:
         foreign = next((key for key in was if key not in now), None)
@@ -300,6 +284,6 @@ def _equals_its_base(value: object, rebuilt: object) -> bool:
 
 def _describe_change(value: object, path: str) -> str:
     if isinstance(value, float):
-        return f"JSON has no NaN or infinity - at `$.{path}`"
+        return f"{_NO_NAN} - at `$.{path}`"
     name = type(value).__name__
     return f"a {name} would not come back as one; annotate the parameter with its type - at `$.{path}`"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,12 +11,8 @@ from duetime.model.job import JobId, split_tags
 from duetime.model.outcome import Cancel
 from duetime.model.reports import check_fraction, check_note
 from duetime.model.time import Duration, Instant, parse_duration, to_datetime
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 from duetime.runtime.running.transaction import JobTransaction
-
-# Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
-# kept, and turned into a JobContext only for handlers that ask: most never do.
-current_run: ContextVar[Run] = ContextVar("duetime_current_run")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

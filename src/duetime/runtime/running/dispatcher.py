@@ -12,11 +12,9 @@ from typing import Final
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
     Cancelled,
-    Failed,
     Interrupted,
     Outcome,
     Released,
-    Settled,
     Settlement,
     Succeeded,
     called_off,
@@ -25,16 +23,15 @@ from duetime.model.outcome import (
     succeed,
 )
 from duetime.model.retry import NO_RETRIES
+from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
-from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.output import NO_OUTPUT
 from duetime.runtime.running.run import Run, StopCause
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.settling.settler import Outcomes, may_linger
+from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 
 log = logging.getLogger("duetime.worker")
@@ -61,22 +58,21 @@ class Dispatcher:
         time: StoreClock,
         lender: TransactionLender,
     ) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.runs: dict[JobId, Run] = {}
-        self.on_free: Callable[[], None] = _nothing
+        self.runs = outcomes.runs
+        self.on_free: Callable[[], object] = lambda: None
         """Called when slots are free again, once for those that come free together."""
         self.done = 0
         self.speed = RunSpeed()
         self._handlers = handlers
         self._executor = executor
         self._outcomes = outcomes
+        self._events = outcomes.events.events
+        self._loop = asyncio.get_running_loop()
         self._slots = slots
         self._time = time
         self._lender = lender
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
-        self._idle = asyncio.Event()
-        self._idle.set()
         self._freeing = False
 
     def start_all(self, claims: Iterable[Claim], *, unmarked: bool = False) -> Sequence[Claim]:
@@ -96,14 +92,14 @@ class Dispatcher:
         if not self._slots.take(claim):
             return False
         run = Run(claim, now, reader=self._outcomes.output, lender=self._lender)
-        if not self.runs:
-            self._idle.clear()
         self.runs[claim.job_id] = run
-        run.task = self.loop.create_task(self._run(run), name=claim.task)
-        if self._outcomes.events.events.heard:
+        run.task = self._loop.create_task(self._run(run), name=claim.task)
+        if self._events.heard:
             self._outcomes.events.started(run)
         if unmarked:
-            self._outcomes.marker.add(run)
+            run.unmarked = True
+            if self._outcomes.marker.asleep:
+                self._outcomes.marker.wakeup.set()
         return True
 
     def _unwanted(self, claim: Claim, now: Instant) -> Outcome | None:
@@ -114,9 +110,13 @@ class Dispatcher:
             return CANCELLED
         if claim.expires_at is not None and (late := expired(claim, now)) is not None:
             return late
-        if claim.job_id in self.runs or (claim.crashes >= _SUSPECT_CRASHES and self._suspect_runs()):
-            # An earlier run of it, whose claim was lost, has not ended yet in its thread. Or it is a suspect:
-            # those run one at a time, so that the next crash names its cause.
+        if claim.job_id in self.runs or claim.task not in self._handlers:
+            # An earlier run of it, whose claim was lost, has not ended yet in its thread.
+            return Released(wait=SECOND)
+        if claim.crashes >= _SUSPECT_CRASHES and any(
+            run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values()
+        ):
+            # Suspects run one at a time, so that the next crash names its cause.
             return Released(wait=SECOND)
         return None
 
@@ -130,24 +130,17 @@ class Dispatcher:
         """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)
-        settlement = self.settlement(claim, outcome, started_at=started_at)
-        self._outcomes.put(claim, settlement, outcome, cancelling=self._is_cancelling(claim))
+        settlement = self._settlement(claim, outcome, started_at=started_at)
+        self._outcomes.put(claim, settlement, outcome, cancelled=self._cancelled)
 
-    def settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
-        """Decide what an outcome means; a retry policy that raises ends the job."""
+    def _settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
+        """Decide what an outcome means."""
         now = max(self._time.now(), started_at or claim.claimed_at)
         if isinstance(outcome, Succeeded):
             return succeed(claim, outcome, started_at=started_at, now=now)
         handler = self._handlers.get(claim.task)
         policy = NO_RETRIES if handler is None else handler.options.retry
-        try:
-            return decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
-        except Exception as error:
-            log.exception(
-                "the retry policy of %s raised; job %s is not tried again", claim.task, claim.job_id
-            )
-            refused = Failed(error=f"the retry policy raised {describe_error(error)}", final=True)
-            return decide(claim, refused, policy=NO_RETRIES, started_at=started_at, now=now, rng=self._rng)
+        return decide(claim, outcome, policy=policy, started_at=started_at, now=now, rng=self._rng)
 
     def cancel(self, ids: frozenset[JobId]) -> None:
         """Ask runs to end, each with the grace time of its task; what has not arrived here yet will not start."""
@@ -183,7 +176,8 @@ class Dispatcher:
 
     async def drained(self) -> None:
         """Wait until nothing runs."""
-        await self._idle.wait()
+        while tasks := [run.task for run in self.runs.values() if run.task is not None]:
+            await asyncio.wait(tasks)
 
     async def _run(self, run: Run) -> None:
         # Not since it was started: of a thousand that start together, the last begins after all the others have run.
@@ -197,46 +191,42 @@ class Dispatcher:
             ended_at = self._end_broken(run, error)
         if self._outcomes.settler.full:
             await self._outcomes.settler.room()
-        self._leave(run, begun_at, ended_at)
-
-    def _leave(self, run: Run, begun_at: Instant, ended_at: Instant) -> None:
         self.speed.add(run.claim.task, begun_at=begun_at, ended_at=ended_at)
         self.done += 1
         if not self.done % _RUNS_PER_YIELD:
-            time.sleep(0)
+            time.sleep(0)  # noqa: ASYNC251 - it waits for nothing, and hands on the lock
         del self.runs[run.claim.job_id]
         # The task's context has the run: a circle that only the garbage collector would break, for every job.
         run.task = None
         self._slots.give_back(run.claim)
-        self._outcomes.marker.forget(run)
-        if not self.runs:
-            self._freed()
-        elif not self._freeing:
+        if not self._freeing:
             # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
             self._freeing = True
-            self.loop.call_soon(self._freed)
+            self._loop.call_soon(self._freed)
 
     def _freed(self) -> None:
         self._freeing = False
-        if not self.runs:
-            self._idle.set()
         self.on_free()
 
-    def _end(self, run: Run, outcome: Outcome | Settled) -> Instant:
-        if isinstance(outcome, Settled):
-            run.close_output()
-            ended_at = max(self._time.now(), run.started_at)
-            self._outcomes.recorded(run, ended_at)
-            return ended_at
-        claim = run.claim
-        settlement = self.settlement(claim, outcome, started_at=run.started_at)
+    def _end(self, run: Run, outcome: Outcome) -> Instant:
+        run.reader = None
+        stored = isinstance(run.verdict, Succeeded)
+        if run.verdict is not None:
+            if stored and not isinstance(outcome, Succeeded):
+                _warn_of_lost_outcome(run.claim, outcome)
+            outcome = run.verdict
+        elif run.stopping is not None and isinstance(outcome, Cancelled):
+            # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
+            outcome = run.stopping
+        settlement = self._settlement(run.claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)
-        if (left := run.take_output()) is not NO_OUTPUT:
+        if run.output is not None and stored:
+            run.output.close()
+        elif run.output is not None:
+            left = run.output.take_rest()
             settlement = settlement._replace(progress=left.progress, logs=left.logs)
-        may_wait = may_linger(claim, settlement, started_at=run.started_at)
-        cancelling = self._is_cancelling(claim)
-        self._outcomes.put(claim, settlement, outcome, cancelling=cancelling, may_wait=may_wait)
+        self._outcomes.put(run.claim, settlement, outcome, cancelled=self._cancelled, stored=stored)
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
@@ -248,12 +238,11 @@ class Dispatcher:
             log.exception("the end of job %s cannot be recorded", run.claim.job_id)
             return run.started_at
 
-    def _is_cancelling(self, claim: Claim) -> bool:
-        return claim.cancel_requested or claim.job_id in self._cancelled
 
-    def _suspect_runs(self) -> bool:
-        return any(run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values())
-
-
-def _nothing() -> None:
-    pass
+def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
+    log.warning(
+        "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
+        claim.job_id,
+        claim.task,
+        one_line(getattr(outcome, "error", None) or str(outcome)),
+    )

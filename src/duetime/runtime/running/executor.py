@@ -1,21 +1,35 @@
-"""Calls the handler of one claim, in the event loop, a thread or a child process, and tells what came of it."""
+"""Calls the handler of one claim, through middleware, in the event loop, a thread or a child process; tells what came of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextvars import copy_context
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextvars import Context, copy_context
+from dataclasses import replace
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
-from duetime.errors import InvalidArguments, InvalidTask
-from duetime.model.outcome import Cancelled, Failed, Outcome, Released, Settled, Succeeded
-from duetime.model.text import one_line
+import msgspec
+
+from duetime.errors import InvalidArguments, InvalidTask, JobError, JobFailed
+from duetime.model.outcome import (
+    Cancel,
+    Cancelled,
+    Failed,
+    Interrupted,
+    Outcome,
+    Released,
+    Snooze,
+    Snoozed,
+    Succeeded,
+)
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
@@ -26,12 +40,15 @@ from duetime.runtime.running.call_outcome import (
 )
 from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
-from duetime.runtime.running.context import current_run
+from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware, call_through
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 
 log = logging.getLogger("duetime.worker")
+
+
+Middleware: TypeAlias = Callable[[JobContext, Callable[[], Awaitable[object]]], Awaitable[object]]
+InnerCall: TypeAlias = Callable[[Run, Handler], Coroutine[Any, Any, Outcome]]
 
 
 class Executor:
@@ -50,34 +67,28 @@ class Executor:
         self._children = ChildPool(handlers) if children is None else children
         self._middleware = middleware
 
-    async def execute(self, run: Run) -> Outcome | Settled:
-        """Call the handler of a claim and turn whatever happens into an outcome."""
-        claim = run.claim
-        handler = self._handlers.get(claim.task)
-        if handler is None:
-            return Released(wait=SECOND)
-        options = handler.options
-        run.timeout = options.timeout if claim.timeout is None else claim.timeout
-        call = self._in_child if options.cpu else self._call
-        # No outcome is kept in a variable: it may have an exception, whose traceback leads back to this frame.
+    def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
+        """Call the handler of a run and turn whatever happens into an outcome."""
+        handler = self._handlers[run.claim.task]
+        run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
+        current_run.set(run)
+        call = self._in_child if handler.options.cpu else self._call
         if self._middleware:
-            return _judge(run, await call_through(self._middleware, call, run, handler))
-        return _judge(run, await call(run, handler))
+            return call_through(self._middleware, call, run, handler)
+        return call(run, handler)
 
     async def _call(self, run: Run, handler: Handler) -> Outcome:
         try:
             args, kwargs = handler.arguments.decode(run.claim.payload)
         except InvalidArguments as error:
             return undecodable_outcome(error)
-        timeout = run.timeout
-        current_run.set(run)
         try:
             if not handler.is_async:
-                return await self._in_thread(run, partial(handler.function, *args, **kwargs), timeout)
+                return await self._in_thread(run, partial(handler.function, *args, **kwargs))
             run.interruptible = True
-            if timeout is None:
+            if run.timeout is None:
                 return outcome_of_value(await handler.function(*args, **kwargs))
-            return await _with_timeout(handler.function(*args, **kwargs), timeout)
+            return await _with_timeout(handler.function(*args, **kwargs), run.timeout)
         except asyncio.CancelledError as error:
             return run.stopping or outcome_of_error(error)
         except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
@@ -85,25 +96,24 @@ class Executor:
         finally:
             run.interruptible = False
 
-    async def _in_thread(self, run: Run, call: partial[object], timeout: Micros | None) -> Outcome:
+    async def _in_thread(self, run: Run, call: partial[object]) -> Outcome:
         """Wait until the thread has really ended, also past the timeout: nothing can kill it."""
         future = self._threads.submit(call)
-        if timeout is None:
-            return _thread_outcome(await future)
-        done, _ = await asyncio.wait({future}, timeout=timeout / SECOND)
+        if run.timeout is None:
+            return await future
+        done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
-            return _thread_outcome(future.result())
+            return future.result()
         log.warning(
             "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
             run.claim.task,
             run.claim.job_id,
         )
         await asyncio.wait({future})
-        return timeout_outcome(timeout)
+        return timeout_outcome(run.timeout)
 
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
         """Run a job in a child process; only that child is killed, at the timeout or when the run is asked to stop."""
-        current_run.set(run)
         try:
             job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
             child = self._children.lend()
@@ -128,21 +138,6 @@ class Executor:
             await self._children.take_back(child)
 
 
-def _judge(run: Run, outcome: Outcome) -> Outcome | Settled:
-    """Return what counts: what the handler's transaction came to, else the cause of a stop, else the outcome."""
-    if run.verdict is None:
-        # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
-        return run.stopping if run.stopping is not None and isinstance(outcome, Cancelled) else outcome
-    if isinstance(run.verdict, Settled) and not isinstance(outcome, Succeeded):
-        log.warning(
-            "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
-            run.claim.job_id,
-            run.claim.task,
-            one_line(getattr(outcome, "error", None) or str(outcome)),
-        )
-    return run.verdict
-
-
 async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> Outcome:
     scope = asyncio.timeout(timeout / SECOND)
     try:
@@ -153,20 +148,127 @@ async def _with_timeout(call: Coroutine[Any, Any, object], timeout: Micros) -> O
         return timeout_outcome(timeout, error.__context__) if scope.expired() else outcome_of_error(error)
 
 
-def _thread_outcome(result: object) -> Outcome:
-    # An exception comes out of a thread as a value: raised here, a StopIteration would become something else.
-    return outcome_of_error(result.take()) if isinstance(result, RaisedError) else outcome_of_value(result)
+_NOTHING = object()
+
+
+def check_middleware(function: Middleware) -> None:
+    """Raise `InvalidTask` unless it can be called as middleware is."""
+    called = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
+    try:
+        fits = inspect.iscoroutinefunction(called)
+        inspect.signature(function).bind(None, None)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        text = f"middleware is `async def middleware(job, call)`; {function!r:.100} is not"
+        raise InvalidTask(text)
+
+
+async def call_through(
+    middleware: Sequence[Middleware], inner: InnerCall, run: Run, handler: Handler
+) -> Outcome:
+    """Call a handler through the middleware, the first outermost, and tell what came of it all."""
+    passage = _HandlerCall(inner, run, handler)
+    call: Callable[[], Awaitable[object]] = passage.call
+    job = JobContext(run)
+    for function in reversed(middleware):
+        call = partial(function, job, call)
+    run.interruptible = True
+    try:
+        value = await call()
+    except BaseException as error:  # noqa: BLE001 - as in a handler
+        if error is passage.error and passage.outcome is not None:
+            return passage.outcome
+        if isinstance(error, asyncio.CancelledError) and run.stopping is not None:
+            return run.stopping
+        return outcome_of_error(error)
+    finally:
+        run.interruptible = False
+    if value is passage.value and passage.outcome is not None:
+        return passage.outcome
+    return outcome_of_value(value)
+
+
+class _HandlerCall:
+    """The innermost call: the handler itself, and what it came to."""
+
+    def __init__(self, inner: InnerCall, run: Run, handler: Handler) -> None:
+        self.outcome: Outcome | None = None
+        self.value: object = _NOTHING
+        self.error: BaseException | None = None
+        self._inner = inner
+        self._run = run
+        self._handler = handler
+
+    async def call(self) -> object:
+        """Call the handler; return what it returned or raise what it raised."""
+        self.value, self.error = _NOTHING, None
+        if self._run.stopping is not None:
+            self.outcome = self._run.stopping
+        else:
+            # The executor knows where a run may be cancelled inside the handler; here, anywhere.
+            self._run.interruptible = False
+            self.outcome = await self._inner(self._run, self._watched())
+            self._run.interruptible = True
+        outcome = self.outcome
+        if isinstance(outcome, Failed) and outcome.reason == "timeout":
+            self.value, self.error = _NOTHING, TimeoutError(outcome.error)
+        elif isinstance(outcome, Succeeded) and self.value is _NOTHING:
+            # It was called in another process.
+            self.value = None if outcome.result is None else msgspec.json.decode(outcome.result)
+        elif self.value is _NOTHING and self.error is None:
+            self.error = _error_of(outcome)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+    def _watched(self) -> Handler:
+        """Return the handler with an eye on what it returns and raises."""
+        function = self._handler.function
+
+        async def watch_async(*args: Any, **kwargs: Any) -> object:
+            try:
+                self.value = await function(*args, **kwargs)
+            except BaseException as error:
+                self.error = error
+                raise
+            return self.value
+
+        def watch(*args: Any, **kwargs: Any) -> object:
+            try:
+                self.value = function(*args, **kwargs)
+            except BaseException as error:
+                self.error = error
+                raise
+            return self.value
+
+        if self._handler.options.cpu:
+            return self._handler
+        return replace(self._handler, function=watch_async if self._handler.is_async else watch)
+
+
+def _error_of(outcome: Outcome) -> Exception:
+    """Return what to raise for an outcome of which no exception is known."""
+    match outcome:
+        case Failed():
+            return JobFailed(outcome.error, error=outcome.error, traceback=outcome.traceback)
+        case Cancelled() | Interrupted():
+            return Cancel(outcome.reason)
+        case Snoozed():
+            return Snooze(timedelta(microseconds=outcome.wait))
+        case _:
+            return JobError("the handler could not be called")
 
 
 class ThreadRunner:
-    """Runs functions in reusable threads, as many at once as are asked for."""
+    """Calls functions in reusable threads, as many at once as are asked for."""
 
     def __init__(self) -> None:
-        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_ThreadCall | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
         self._threads = 0
-        self._answers: deque[tuple[asyncio.Future[Any], object]] = deque()
+        self._answers: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
         self._delivering = False
         """Whether the loop was asked to pass on the answers: once for many, since waking it costs a system call."""
 
@@ -176,26 +278,9 @@ class ThreadRunner:
         with self._lock:
             return self._idle < self._threads
 
-    def submit(self, function: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Start the function in a thread now and return a future of its result, or of what it `Raised`."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-        context = copy_context()
-
-        def call() -> None:
-            try:
-                result: object = context.run(function)
-            except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-                result = RaisedError(error)
-            self._answers.append((future, result))
-            if self._delivering:
-                # `_deliver` unsets this before it looks for answers, so it finds this one.
-                return
-            self._delivering = True
-            # The loop of a worker that was stopped without this thread may be closed; then no one waits.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(self._deliver)
-
+    def submit(self, function: Callable[[], object]) -> asyncio.Future[Outcome]:
+        """Call the function in a thread now and return a future of what came of it."""
+        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         with self._lock:
             if self._idle:
                 self._idle -= 1
@@ -204,40 +289,43 @@ class ThreadRunner:
                 threading.Thread(
                     target=self._serve, name=f"duetime-sync-{self._threads}", daemon=True
                 ).start()
-        self._work.put(call)
+        self._calls.put((future, copy_context(), function))
         return future
 
     def close(self) -> None:
         """Let threads end after what they run now."""
         for _ in range(self._threads):
-            self._work.put(None)
+            self._calls.put(None)
 
     def _deliver(self) -> None:
         self._delivering = False
         while self._answers:
-            future, result = self._answers.popleft()
+            future, outcome = self._answers.popleft()
             if not future.cancelled():
-                future.set_result(result)
+                future.set_result(outcome)
 
     def _serve(self) -> None:
-        while (call := self._work.get()) is not None:
-            call()
-            # It has the arguments and the result, which an idle thread would keep.
-            del call
+        while (call := self._calls.get()) is not None:
+            future, context, function = call
+            self._answers.append((future, context.run(_call_in_thread, function)))
+            loop = future.get_loop()
+            # An idle thread would keep the arguments and the outcome, whose exception leads back to this frame.
+            del call, future, context, function
+            if not self._delivering:
+                # `_deliver` unsets this before it looks for answers, so it finds this one otherwise.
+                self._delivering = True
+                # The loop of a worker that was stopped without this thread may be closed; then no one waits.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._deliver)
             with self._lock:
                 self._idle += 1
 
 
-class RaisedError:
-    """An exception as a value: a future refuses StopIteration, and SystemExit would end the loop that awaits it."""
+_ThreadCall: TypeAlias = tuple[asyncio.Future[Outcome], Context, Callable[[], object]]
 
-    __slots__ = ("_error",)
 
-    def __init__(self, error: BaseException) -> None:
-        self._error = error
-
-    def take(self) -> BaseException:
-        """Return it, once: the frames of its traceback lead to the thread's, which has this value."""
-        error = self._error
-        del self._error
-        return error
+def _call_in_thread(function: Callable[[], object]) -> Outcome:
+    try:
+        return outcome_of_value(function())
+    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+        return outcome_of_error(error)

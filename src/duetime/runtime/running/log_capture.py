@@ -9,10 +9,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from duetime.runtime.running.context import current_run
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 
-_OWN_LOGGER: Final = "duetime"
 _formatter: Final = logging.Formatter()
 
 
@@ -22,13 +20,32 @@ class RunLogHandler(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self._inside = threading.local()
+        # An owner may vanish, by a garbage collection, in the midst of what is done here.
+        self._users_lock = threading.RLock()
+        self._users = 0
+
+    def attach(self, owner: object) -> Callable[[], object]:
+        """Collect from now on, until the answer is called or the owner is gone."""
+        with self._users_lock:
+            self._users += 1
+            logging.root.addHandler(self)
+        return weakref.finalize(owner, self._detach)
+
+    def _detach(self) -> None:
+        """Collect no more, once no worker wants it."""
+        with self._users_lock:
+            self._users -= 1
+            if self._users == 0:
+                logging.root.removeHandler(self)
 
     def handle(self, record: logging.LogRecord) -> bool:
         """Take a record; without a lock, because most belong to no run, and the others to one that has its own."""
         if len(logging.root.handlers) == 1:
             self._stand_in(record)
         run = current_run.get(None)
-        if run is not None and run.captures_logs and not _is_own_logger(record.name):
+        reader = None if run is None else run.reader
+        # What Duetime itself says is about the worker, not about what the job does.
+        if run and reader and reader.captures_logs and not f"{record.name}.".startswith("duetime."):
             self._collect(run, record)
         return True
 
@@ -60,31 +77,8 @@ class RunLogHandler(logging.Handler):
         return True
 
 
-class _RunLogCapture:
-    """The one handler of this process, and how many workers want it."""
-
-    def __init__(self) -> None:
-        self._handler = RunLogHandler()
-        # An owner may vanish, by a garbage collection, in the midst of what is done here.
-        self._lock = threading.RLock()
-        self._users = 0
-
-    def attach(self, owner: object) -> Callable[[], object]:
-        """Collect from now on, until the answer is called or the owner is gone."""
-        with self._lock:
-            self._users += 1
-            logging.root.addHandler(self._handler)
-        return weakref.finalize(owner, self._detach)
-
-    def _detach(self) -> None:
-        """Collect no more, once no worker wants it."""
-        with self._lock:
-            self._users -= 1
-            if self._users == 0:
-                logging.root.removeHandler(self._handler)
-
-
-run_log_capture: Final = _RunLogCapture()
+run_log_capture: Final = RunLogHandler()
+"""The one handler of this process."""
 
 
 def record_text(record: logging.LogRecord) -> str:
@@ -100,8 +94,3 @@ def record_text(record: logging.LogRecord) -> str:
     except Exception as error:  # noqa: BLE001 - the job must not fail for a line of its log
         return f"{start} (a record that could not be written: {type(error).__name__})"
     return "\n".join(lines)
-
-
-def _is_own_logger(name: str) -> bool:
-    """Whether Duetime itself speaks: about the worker, not about what the job does."""
-    return name == _OWN_LOGGER or name.startswith(f"{_OWN_LOGGER}.")

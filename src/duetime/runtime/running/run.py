@@ -1,16 +1,17 @@
-"""One execution in progress."""
+"""One execution in progress, and its progress and log lines until they are written."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from duetime.model.job import Claim
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Settled
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Succeeded
+from duetime.model.reports import BoundedLog, NewLogPart, Progress
 from duetime.model.time import SECOND, Instant, Micros
-from duetime.runtime.running.output import NO_OUTPUT, OutputReader, RunOutput, UnwrittenOutput
 from duetime.stores.base import HandlerTransaction
 
 if TYPE_CHECKING:
@@ -18,9 +19,95 @@ if TYPE_CHECKING:
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
-TransactionVerdict: TypeAlias = Settled | Failed | Interrupted
+TransactionVerdict: TypeAlias = Succeeded | Failed | Interrupted
 
 _output_lock = threading.Lock()
+
+
+class OutputReader(Protocol):
+    """Passes on the output of runs."""
+
+    captures_logs: bool
+
+    def notice(self, output: RunOutput) -> None:
+        """Take note that there is something to read; called from any thread."""
+        ...
+
+
+class UnwrittenOutput(NamedTuple):
+    """What is to be written."""
+
+    progress: Progress | None = None
+    logs: tuple[NewLogPart, ...] = ()
+
+
+class RunOutput:
+    """Keeps the latest progress of a run, and its log, until they are written."""
+
+    def __init__(self, claim: Claim, reader: OutputReader) -> None:
+        self._token = claim.token
+        self._attempt = claim.attempt
+        self._reader = reader
+        self._lock = threading.RLock()
+        self._noticed = False
+        self._closed = False
+        self._progress: Progress | None = None
+        self._log = BoundedLog()
+        self._unwritten: list[NewLogPart] = []
+
+    def set_progress(self, fraction: float, note: str) -> None:
+        """Say how far the run is; the latest counts."""
+        with self._lock:
+            if not self._closed:
+                self._progress = Progress(self._token, fraction, note)
+                self.ask_to_be_read()
+
+    def add_log(self, text: str) -> None:
+        """Add a record to the log."""
+        with self._lock:
+            if not self._closed:
+                self._log.add(text)
+                self.ask_to_be_read()
+
+    def ask_to_be_read(self) -> None:
+        """Tell the reader, once until it reads."""
+        with self._lock:
+            if not self._noticed:
+                self._noticed = True
+                self._reader.notice(self)
+
+    def read(self) -> UnwrittenOutput:
+        """Return what is to be written now; it is returned again until it is `written`."""
+        with self._lock:
+            self._noticed = False
+            # While the store is away the log keeps what there is, within its bounds.
+            if self._closed or not self._unwritten:
+                parts = self._log.cut()
+                self._unwritten += [NewLogPart(self._token, self._attempt, *part) for part in parts]
+            return UnwrittenOutput(self._progress, tuple(self._unwritten))
+
+    def written(self, output: UnwrittenOutput) -> None:
+        """Forget what was written, or what is now for others to write."""
+        with self._lock:
+            if self._progress is output.progress:
+                self._progress = None
+            self._unwritten = self._unwritten[len(output.logs) :]
+            if self._log.has_more:
+                self.ask_to_be_read()
+
+    def close(self) -> None:
+        """Have the rest written; nothing is taken after it."""
+        with self._lock:
+            self._closed = True
+            self.ask_to_be_read()
+
+    def take_rest(self) -> UnwrittenOutput:
+        """Take over what is left to write; nothing is taken after it."""
+        with self._lock:
+            self._closed = True
+            rest = self.read()
+            self.written(rest)
+        return rest
 
 
 class Run:
@@ -29,9 +116,13 @@ class Run:
     What most runs never have is left to the class, since one of these is made for every job.
     """
 
+    timeout: Micros | None = None
+    """How long the handler may take."""
     task: asyncio.Task[None] | None = None
     interruptible: bool = False
     """Whether the task is inside its handler; elsewhere a cancellation would break our own book-keeping."""
+    unmarked: bool = False
+    """Whether the store does not know yet that it has started."""
     stopping: StopCause | None = None
     """Why the handler was asked to end, once it was; threads read it, too."""
     cancelled: bool = False
@@ -45,7 +136,10 @@ class Run:
     settling: bool = False
     """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
     verdict: TransactionVerdict | None = None
-    """What the handler's transaction came to; whatever the handler does afterwards changes nothing."""
+    """What the handler's transaction came to; whatever the handler does afterwards changes nothing.
+
+    A success is stored already.
+    """
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""
@@ -55,13 +149,11 @@ class Run:
         claim: Claim,
         started_at: Instant,
         *,
-        timeout: Micros | None = None,
         reader: OutputReader | None = None,
         lender: TransactionLender | None = None,
     ) -> None:
         self.claim = claim
         self.started_at = started_at
-        self.timeout = timeout
         self.reader = reader
         """Passes on the output of the run; `None` once it has ended."""
         self.lender = lender
@@ -69,41 +161,21 @@ class Run:
 
     def open_output(self) -> RunOutput | None:
         """Return the run's output; `None` when it has ended. May be called from any thread."""
-        reader = self.reader
-        if self.output is None and reader is not None:
-            with _output_lock:
-                if self.output is None:
-                    self.output = RunOutput(self.claim, reader)
-        return self.output
-
-    @property
-    def captures_logs(self) -> bool:
-        """Whether what the run logs is kept."""
-        reader = self.reader
-        return reader is not None and reader.captures_logs
-
-    def close_output(self) -> None:
-        """Let the rest of the output be written without a settlement; nothing comes after it."""
-        self.reader = None
-        if self.output is not None:
-            self.output.close()
-
-    def take_output(self) -> UnwrittenOutput:
-        """Return the output that was not written yet, for the settlement; nothing comes after it."""
-        self.reader = None
-        return NO_OUTPUT if self.output is None else self.output.take_rest()
+        with _output_lock:
+            if self.output is None and self.reader is not None:
+                self.output = RunOutput(self.claim, self.reader)
+            return self.output
 
     def stop(self, cause: StopCause, *, grace: Micros = 0, again: bool = False) -> None:
         """Ask the handler to end: it sees a flag at once, and after the grace time a coroutine is cancelled.
 
         Once, however often it is asked for, so that the handler can clean up in peace; unless `again`.
         """
-        first = self.stopping is None
         if self.stopping is None:
             self.stopping = cause
             if self.on_stop is not None:
                 self.on_stop(cause.reason)
-        if not first and not again:
+        elif not again:
             return
         if grace:
             asyncio.get_running_loop().call_later(grace / SECOND, self._end_grace)
@@ -118,3 +190,8 @@ class Run:
         if self.task is not None and self.interruptible:
             self.cancelled = True
             self.task.cancel()
+
+
+# Each run is an asyncio task with a context of its own, so that nothing has to be set back. The run itself is
+# kept, and turned into a JobContext only for handlers that ask: most never do.
+current_run: ContextVar[Run] = ContextVar("duetime_current_run")

@@ -111,7 +111,8 @@ class RunSpeed:
         took, before = max(0, ended_at - begun_at), self.by_task.get(task, SECOND)
         self.duration += (took - self.duration) * _WEIGHT
         self.by_task[task] = before + (took - before) * _WEIGHT
-        self.gap += (min(max(0, ended_at - self._ended_at), _LONGEST_GAP) - self.gap) * _WEIGHT
+        gap = min(abs(ended_at - self._ended_at), _LONGEST_GAP)
+        self.gap += (gap - self.gap) * _WEIGHT
         self._ended_at = ended_at
 
     def ending_soon(self) -> int:

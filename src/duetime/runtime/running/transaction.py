@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
 from duetime.model.job import Claim
-from duetime.model.outcome import Failed, Interrupted, Settled, Settlement, Succeeded, succeed
+from duetime.model.outcome import Failed, Interrupted, Settlement, Succeeded, succeed
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
@@ -30,9 +30,12 @@ class JobTransaction:
     def __init__(self, run: Run, *, timeout: Micros | None) -> None:
         self.result: object = None
         """What the job returns."""
+        if run.lender is None:
+            text = "transaction() works in the worker's own process, not in a task with cpu=True"
+            raise Unsupported(text)
         self._run = run
-        self._asked = timeout
-        self._timeout: Micros = 0
+        self._lender = run.lender
+        self._timeout = run.lender.bound(timeout)
         self._connection: object = None
         self._loan: HandlerTransaction | None = None
         self._scope: asyncio.Timeout | None = None
@@ -49,7 +52,7 @@ class JobTransaction:
         if asyncio.get_running_loop() is not self._lender.loop:
             text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
             raise Unsupported(text)
-        self._connection = await self._begin(self._borrow())
+        await self._begin(self._borrow())
         self._scope = asyncio.timeout(self._timeout / SECOND)
         await self._scope.__aenter__()
         return self
@@ -75,7 +78,7 @@ class JobTransaction:
                 "use `async with job.transaction()`"
             )
             raise Unsupported(text)
-        self._connection = self._in_loop(self._begin(loan))
+        self._in_loop(self._begin(loan))
         return self
 
     def __exit__(
@@ -83,27 +86,17 @@ class JobTransaction:
     ) -> None:
         self._in_loop(self._end(error))
 
-    @property
-    def _lender(self) -> TransactionLender:
-        if self._run.lender is None:
-            text = "transaction() works in the worker's own process, not in a task with cpu=True"
-            raise Unsupported(text)
-        return self._run.lender
-
     def _borrow(self) -> HandlerTransaction:
-        run, lender = self._run, self._lender
-        if run.lent:
+        if self._run.lent:
             text = "a job has one transaction; a second one could not be settled with the first"
             raise TransactionMisused(text)
-        self._timeout = lender.bound(self._asked)
-        run.lent = True
-        self._loan = lender.lend(self._timeout)
+        self._run.lent = True
+        self._loan = self._lender.lend(self._timeout)
         return self._loan
 
-    async def _begin(self, loan: HandlerTransaction) -> object:
-        connection = await loan.begin()
+    async def _begin(self, loan: HandlerTransaction) -> None:
+        self._connection = await loan.begin()
         self._run.loan = loan
-        return connection
 
     async def _end(self, error: BaseException | None, *, late: bool = False) -> None:
         """Settle and commit, or roll back; raises what the handler is to see instead of its own error."""
@@ -119,7 +112,7 @@ class JobTransaction:
         except TimeoutError:
             late = True
         except TransactionMisused as misused:
-            run.verdict = _misuse_failure(misused)
+            run.verdict = _failure(misused, reason="misused", final=True)
             raise misused from error
         except ClaimLost:
             run.verdict = Interrupted(reason="the claim was lost")
@@ -128,7 +121,7 @@ class JobTransaction:
             text = f"the transaction was open for longer than {describe_duration(self._timeout)}, so it was rolled back"
             expired = TimeoutError(text)
             expired.__cause__ = error
-            run.verdict = _timeout_failure(expired)
+            run.verdict = _failure(expired, reason="timeout")
             raise expired
 
     async def _complete(self, loan: HandlerTransaction) -> None:
@@ -138,7 +131,7 @@ class JobTransaction:
         try:
             settlement = self._lender.settlement(run.claim, success, started_at=run.started_at)
             interrupted = await _uninterrupted(loan.complete(settlement))
-            run.verdict = Settled()
+            run.verdict = success
         finally:
             run.settling = run.verdict is not None
         if interrupted is not None:
@@ -180,13 +173,9 @@ async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledEr
     return interrupted
 
 
-def _timeout_failure(error: TimeoutError) -> Failed:
-    return Failed(error=describe_error(error), traceback=describe_traceback(error), reason="timeout")
-
-
-def _misuse_failure(error: TransactionMisused) -> Failed:
+def _failure(error: Exception, *, reason: str, final: bool = False) -> Failed:
     return Failed(
-        error=describe_error(error), traceback=describe_traceback(error), reason="misused", final=True
+        error=describe_error(error), traceback=describe_traceback(error), reason=reason, final=final
     )
 
 

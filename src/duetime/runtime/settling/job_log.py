@@ -8,11 +8,12 @@ import sys
 import traceback
 from collections import Counter
 from contextvars import Context
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from duetime.model.events import EventKind
 from duetime.model.job import Claim
 from duetime.model.outcome import Failed, Interrupted, Outcome, Settlement
+from duetime.model.states import State
 from duetime.model.text import one_line, printable, short_list
 from duetime.model.time import MINUTE, SECOND, Micros, describe_duration
 from duetime.runtime.error_text import handler_frames
@@ -26,22 +27,47 @@ MAX_LINES: Final = 10
 """How many lines of one level are written in a period; further ones are counted, so that failures without end neither
 fill a disk nor hold up the jobs."""
 PERIOD: Final = 1.0
-_LEVELS: Final = {
-    EventKind.JOB_FAILED: logging.ERROR,
-    EventKind.JOB_RETRYING: logging.WARNING,
-    EventKind.JOB_LOST: logging.WARNING,
-    EventKind.JOB_INTERRUPTED: logging.WARNING,
+
+
+class _Wording(NamedTuple):
+    word: str
+    """What the line that stands for many jobs calls it."""
+    line: str
+    level: int | None = None
+    """`None` for the quiet level of the worker."""
+
+
+_WORDINGS: Final = {
+    EventKind.JOB_SUCCEEDED: _Wording("succeeded", "succeeded {facts}"),
+    EventKind.JOB_FAILED: _Wording("failed", "failed {facts}: {error}", logging.ERROR),
+    EventKind.JOB_RETRYING: _Wording(
+        "failed and will be retried", "failed {facts} and runs again {wait}: {error}", logging.WARNING
+    ),
+    EventKind.JOB_LOST: _Wording(
+        "lost with their worker", "was lost {facts} and runs again {wait}: {error}", logging.WARNING
+    ),
+    EventKind.JOB_INTERRUPTED: _Wording(
+        "interrupted", "was interrupted {facts} and runs again: {reason}", logging.WARNING
+    ),
+    EventKind.JOB_CANCELLED: _Wording("cancelled", "was cancelled {facts}: {reason}"),
+    EventKind.JOB_SKIPPED: _Wording("skipped", "was skipped: {reason}"),
+    EventKind.JOB_SNOOZED: _Wording("put off", "was put off {facts} and runs again {wait}"),
 }
-_OUTCOME_WORDS: Final = {
-    EventKind.JOB_SUCCEEDED: "succeeded",
-    EventKind.JOB_FAILED: "failed",
-    EventKind.JOB_RETRYING: "failed and will be retried",
-    EventKind.JOB_LOST: "lost with their worker",
-    EventKind.JOB_INTERRUPTED: "interrupted",
-    EventKind.JOB_CANCELLED: "cancelled",
-    EventKind.JOB_SKIPPED: "skipped",
-    EventKind.JOB_SNOOZED: "put off",
-}
+_NOT_RUN_AGAIN: Final = _Wording(
+    "cancelled",
+    "was interrupted {facts} and does not run again, as its task asks for: {reason}",
+    logging.WARNING,
+)
+"""A job that was stopped with its worker, which no one asked for, and that must not run twice."""
+
+
+class _Lines:
+    """The lines of one level in a period: the first few are written, the others are counted by task."""
+
+    def __init__(self) -> None:
+        self.seen = 0
+        self.left_out: Counter[str] = Counter()
+        self.last: tuple[Claim, Settlement] | None = None
 
 
 class JobLog:
@@ -51,39 +77,40 @@ class JobLog:
     """
 
     def __init__(self, identity: WorkerIdentity, *, quiet: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.succeeded = 0
-        """How many runs have succeeded in this period; counted by the one that ends them."""
+        self.counts = dict.fromkeys(EventKind, 0)
+        """What came of runs in this period; counted by the one that ends them."""
         self.each = True
         """Whether each success has a line of its own."""
         self._identity = identity
         self._quiet = quiet
         self._loop = loop
         self._closing: asyncio.TimerHandle | None = None
-        self._others: Counter[EventKind] = Counter()
-        """What came of runs that did not succeed, in this period."""
         self._begin()
 
     def tell(self, kind: EventKind, claim: Claim, settlement: Settlement, outcome: Outcome) -> None:
-        """Log what a run came to, or count it when this period has had lines enough."""
+        """Log what a run came to, or leave it to the line that stands for many when this period has had lines enough."""
         if self._closing is None:
             self._close_later()
-        level = self._level(kind, outcome)
-        if kind is not EventKind.JOB_SUCCEEDED:
-            self._others[kind] += 1
-            self._calm += level == self._quiet
+        stopped = kind is EventKind.JOB_CANCELLED and isinstance(outcome, Interrupted)
+        wording = _NOT_RUN_AGAIN if stopped else _WORDINGS[kind]
+        level = wording.level or self._quiet
         lines = self._lines[level]
-        if not lines.admits(claim, settlement):
-            self.each = self.each and level != self._quiet
-            return
-        if log.isEnabledFor(level):
-            details = None if level == self._quiet else settlement.traceback
+        lines.seen += 1
+        if wording.level is None and (not self.each or lines.seen > MAX_LINES):
+            self.each = False
+        elif lines.seen > MAX_LINES:
+            lines.left_out[claim.task] += 1
+            lines.last = claim, settlement
+        elif log.isEnabledFor(level):
+            took = _duration(settlement)
+            details = None if wording.level is None else settlement.traceback
             # Without our text of it, formatters would write the exception as they like, without a bound.
             cause = outcome.cause if details is not None and isinstance(outcome, Failed) else None
             self._write(
                 level,
                 "job %s of %s %s",
-                (claim.job_id, printable(claim.task), _describe_run(kind, claim, settlement, outcome)),
-                fields=_fields(kind, claim, settlement),
+                (claim.job_id, printable(claim.task), _describe_run(wording, claim, settlement, took)),
+                fields=_fields(kind, claim, took),
                 cause=cause,
                 details=details,
             )
@@ -94,23 +121,16 @@ class JobLog:
             self._closing.cancel()
             self._close()
 
-    def _level(self, kind: EventKind, outcome: Outcome) -> int:
-        if kind is EventKind.JOB_CANCELLED and isinstance(outcome, Interrupted):
-            # This was not asked for: the worker was stopped, and the task must not run twice.
-            return logging.WARNING
-        return _LEVELS.get(kind, self._quiet)
-
     def _close(self) -> None:
         self._closing = None
-        counts = self._others + Counter({EventKind.JOB_SUCCEEDED: self.succeeded})
-        for level in (logging.ERROR, logging.WARNING):
-            self._tell_rest(level, self._lines[level])
-        quiet = self.succeeded + self._calm
-        if quiet > self._lines[self._quiet].written and log.isEnabledFor(self._quiet):
-            parts = ", ".join(
-                f"{counts[kind]:,} {word}" for kind, word in _OUTCOME_WORDS.items() if counts[kind]
-            )
-            self._write(self._quiet, "%s runs ended within a second: %s", (f"{counts.total():,}", parts))
+        self._tell_rest(logging.ERROR, "failed")
+        self._tell_rest(logging.WARNING, "failed or were interrupted")
+        ended = sum(self.counts.values())
+        quiet = ended - self._lines[logging.ERROR].seen - self._lines[logging.WARNING].seen
+        if quiet and not self.each and log.isEnabledFor(self._quiet):
+            words = {kind: wording.word for kind, wording in _WORDINGS.items() if self.counts[kind]}
+            parts = ", ".join(f"{self.counts[kind]:,} {word}" for kind, word in words.items())
+            self._write(self._quiet, "%s runs ended within a second: %s", (f"{ended:,}", parts))
         self.each = quiet <= MAX_LINES
         self._begin()
         if not self.each:
@@ -120,7 +140,8 @@ class JobLog:
         # In a context of its own: it is none of the job's that happens to end now.
         self._closing = self._loop.call_later(PERIOD, self._close, context=Context())
 
-    def _tell_rest(self, level: int, lines: _LineBudget) -> None:
+    def _tell_rest(self, level: int, what: str) -> None:
+        lines = self._lines[level]
         if lines.last is None or not log.isEnabledFor(level):
             return
         claim, settlement = lines.last
@@ -130,7 +151,7 @@ class JobLog:
             "%s more %s within a second, without a line each: %s; the last was job %s: %s",
             (
                 f"{lines.left_out.total():,}",
-                "failed" if level == logging.ERROR else "failed or were interrupted",
+                what,
                 short_list(tasks),
                 claim.job_id,
                 one_line(settlement.error or settlement.reason or "no reason is known"),
@@ -138,10 +159,8 @@ class JobLog:
         )
 
     def _begin(self) -> None:
-        self.succeeded = self._calm = 0
-        self._others.clear()
-        self._lines = {level: _LineBudget(MAX_LINES) for level in (logging.ERROR, logging.WARNING)}
-        self._lines[self._quiet] = _LineBudget(MAX_LINES if self.each else 0)
+        self.counts = dict.fromkeys(EventKind, 0)
+        self._lines = {level: _Lines() for level in (logging.ERROR, logging.WARNING, self._quiet)}
 
     def _write(
         self,
@@ -170,27 +189,7 @@ class JobLog:
                 traceback.print_exc()
 
 
-class _LineBudget:
-    """The lines of one level in a period: the first few are written, the others are counted by task."""
-
-    def __init__(self, room: int) -> None:
-        self.written = 0
-        self.left_out: Counter[str] = Counter()
-        self.last: tuple[Claim, Settlement] | None = None
-        self._room = room
-
-    def admits(self, claim: Claim, settlement: Settlement) -> bool:
-        """Whether there is room for one more."""
-        if self.written < self._room:
-            self.written += 1
-            return True
-        self.left_out[claim.task] += 1
-        self.last = claim, settlement
-        return False
-
-
-def _fields(kind: EventKind, claim: Claim, settlement: Settlement) -> dict[str, Any]:
-    took = _duration(settlement)
+def _fields(kind: EventKind, claim: Claim, took: Micros | None) -> dict[str, Any]:
     return {
         "job_id": claim.job_id,
         "task": claim.task,
@@ -209,39 +208,19 @@ def _duration(settlement: Settlement) -> Micros | None:
     return max(0, ended_at - settlement.started_at)
 
 
-def _describe_run(kind: EventKind, claim: Claim, settlement: Settlement, outcome: Outcome) -> str:
+def _describe_run(wording: _Wording, claim: Claim, settlement: Settlement, took: Micros | None) -> str:
     """Say what came of a run in one line."""
-    took = _duration(settlement)
-    facts = f"(attempt {claim.attempt})" if took is None else f"(attempt {claim.attempt}, {_seconds(took)})"
-    error = one_line(settlement.error or "")
-    reason = one_line(settlement.reason or "")
-    match kind:
-        case EventKind.JOB_FAILED:
-            late = "; another try would come after it expires" if reason == "expired" else ""
-            story = f"failed {facts}: {error}{late}"
-        case EventKind.JOB_RETRYING:
-            story = f"failed {facts} and runs again {_describe_wait(settlement)}: {error}"
-        case EventKind.JOB_LOST:
-            story = f"was lost {facts} and runs again {_describe_wait(settlement)}: {error}"
-        case EventKind.JOB_INTERRUPTED:
-            story = f"was interrupted {facts} and runs again: {reason}"
-        case EventKind.JOB_CANCELLED if isinstance(outcome, Interrupted):
-            story = f"was interrupted {facts} and does not run again, as its task asks for: {reason}"
-        case EventKind.JOB_CANCELLED:
-            story = f"was cancelled {facts}: {reason or error}"
-        case EventKind.JOB_SKIPPED:
-            story = f"was skipped: {reason}"
-        case EventKind.JOB_SNOOZED:
-            story = f"was put off {facts} and runs again {_describe_wait(settlement)}"
-        case _:
-            lost = f"; {one_line(settlement.result_error)}" if settlement.result_error else ""
-            story = f"succeeded {facts}{lost}"
-    return story
-
-
-def _describe_wait(settlement: Settlement) -> str:
+    error, reason = one_line(settlement.error or ""), one_line(settlement.reason or "")
     wait = (settlement.due_at or 0) - (settlement.ended_at or 0)
-    return "at once" if wait <= 0 else f"in {_seconds(wait)}"
+    line = wording.line.format(
+        facts=f"(attempt {claim.attempt}" + (")" if took is None else f", {_seconds(took)})"),
+        error=error,
+        reason=reason or error,
+        wait="at once" if wait <= 0 else f"in {_seconds(wait)}",
+    )
+    if settlement.state is State.FAILED and reason == "expired":
+        line += "; another try would come after it expires"
+    return line if settlement.result_error is None else f"{line}; {one_line(settlement.result_error)}"
 
 
 def _seconds(length: Micros) -> str:

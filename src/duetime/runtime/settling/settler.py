@@ -5,27 +5,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 
+from duetime.errors import StoreError
 from duetime.model.events import EventKind, kind_of
-from duetime.model.job import Claim, Token
-from duetime.model.outcome import Outcome, Settlement, Succeeded, succeed
+from duetime.model.job import Claim, JobId, Token
+from duetime.model.outcome import Outcome, Settlement
 from duetime.model.states import State
 from duetime.model.text import one_line, short_list
-from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
+from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.running.output import OutputWriter
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
 from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
-
-SettledCallback: TypeAlias = Callable[[Sequence[Settlement], frozenset[Token]], None]
 
 _BATCH_SIZE = 1_000
 _MAX_BACKLOG = 5_000
@@ -39,7 +37,10 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self, store: Store, health: ServiceHealth, *, on_written: SettledCallback | None = None
+        self,
+        store: Store,
+        health: ServiceHealth,
+        on_written: Callable[[Sequence[Settlement], frozenset[Token]], None],
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
         super().__init__(store, health)
@@ -49,15 +50,17 @@ class Settler(Service):
         self._progress = asyncio.Event()
         self._hurried = False
         self._last_waiting: Micros = -_LINGER
-        self.refused = 0
 
-    def put(self, settlement: Settlement, *, may_wait: bool = False) -> None:
-        """Take over responsibility for a settlement; one that may wait, and closely follows another, waits for a third."""
+    def put(self, settlement: Settlement, claim: Claim | None = None) -> None:
+        """Take over responsibility for a settlement; of its claim, if that is known, it depends how soon it is written.
+
+        One that may linger, and closely follows another, waits for a third.
+        """
         self._waiting.append(settlement)
         if self._hurried:
             # The first one has woken it for the others, too: a round ends only when none are left.
             return
-        if may_wait and self._streams():
+        if claim is not None and may_linger(claim, settlement) and self._streams():
             self.wakeup.set_after(_LINGER / SECOND)
         else:
             self._hurry()
@@ -76,11 +79,6 @@ class Settler(Service):
         while self.full:
             await self._next_batch()
 
-    async def drain(self) -> None:
-        """Wait until everything is written."""
-        while self._waiting or self._in_flight:
-            await self._next_batch()
-
     async def flush(self) -> None:
         """Wait until what waits now is written, whatever comes meanwhile."""
         waiting = self.tokens()
@@ -97,8 +95,7 @@ class Settler(Service):
             return None
         accepted = await self._settle(self._in_flight)
         self._report(accepted)
-        if self._on_written is not None:
-            self._on_written(self._in_flight, accepted)
+        self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
         return 0 if self._hurried else None
@@ -159,7 +156,6 @@ class Settler(Service):
         if len(accepted) == len(self._in_flight):
             return
         refused = sorted(token.job_id for token in _tokens(self._in_flight) - accepted)
-        self.refused += len(refused)
         log.warning(
             "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s",
             len(refused),
@@ -167,12 +163,12 @@ class Settler(Service):
         )
 
 
-def may_linger(claim: Claim, settlement: Settlement, *, started_at: Instant) -> bool:
+def may_linger(claim: Claim, settlement: Settlement) -> bool:
     """Whether an outcome may be written a moment later: of a short run at a set time that nothing else waits for."""
     return (
         claim.due_at > claim.claimed_at
         and settlement.state is State.SUCCEEDED
-        and (settlement.finished_at or 0) - started_at < _LINGER
+        and (settlement.finished_at or 0) - (settlement.started_at or 0) < _LINGER
         and claim.key is None
         and claim.callbacks is None
         and not settlement.new_jobs
@@ -183,8 +179,8 @@ def _tokens(batch: Sequence[Settlement]) -> set[Token]:
     return {settlement.token for settlement in batch}
 
 
-_MARK_AFTER = 0.1
-"""Seconds a run may last before its start is worth a write; shorter ones are told by their settlement."""
+_MARK_AFTER: Micros = 100 * MILLISECOND
+"""How long a run may last before its start is worth a write; shorter ones are told by their settlement."""
 
 
 class StartMarker(Service):
@@ -192,33 +188,110 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(self, store: Store, health: ServiceHealth) -> None:
+    def __init__(
+        self, store: Store, health: ServiceHealth, *, runs: Mapping[JobId, Run], time: StoreClock
+    ) -> None:
         super().__init__(store, health)
-        self._fresh: dict[Run, None] = {}
-        self._aged: list[Run] = []
-        self._asleep = True
-
-    def add(self, run: Run) -> None:
-        """Watch a run that was claimed ahead."""
-        self._fresh[run] = None
-        if self._asleep:
-            self._asleep = False
-            self.wakeup.set()
-
-    def forget(self, run: Run) -> None:
-        """Let go of a run that has ended: most are short, and would pile up here until the next round."""
-        self._fresh.pop(run, None)
+        self.asleep = True
+        """Whether it has to be woken for the next run that is not marked."""
+        self._runs = runs
+        self._time = time
 
     async def round(self) -> float | None:
-        """Mark what has been running since the last round and still is."""
-        lasting = [run for run in self._aged if run.task is not None and not run.task.done()]
+        """Mark what has been running for a while."""
+        self.asleep = False
+        latest = self._time.now() - _MARK_AFTER
+        lasting = [run for run in self._runs.values() if run.unmarked and run.started_at <= latest]
         if lasting:
             await self._store.mark_started(
                 [run.claim.token for run in lasting], min(run.started_at for run in lasting)
             )
-        self._aged, self._fresh = list(self._fresh), {}
-        self._asleep = not self._aged
-        return None if self._asleep else _MARK_AFTER
+            for run in lasting:
+                run.unmarked = False
+        self.asleep = not any(run.unmarked for run in self._runs.values())
+        return None if self.asleep else _MARK_AFTER / SECOND
+
+
+_FIRST_WRITE_AFTER = 0.1
+"""Seconds from the first output to its write; that of runs that end sooner is in their settlement."""
+_WRITE_PAUSE = 1.0
+"""Seconds between writes."""
+_MAX_CHARACTERS = 1_000_000
+"""About how many characters are written at once; the rest comes next time."""
+_ROW_OVERHEAD = 100
+
+
+class OutputWriter(Service):
+    """Writes the output of runs while they run; sleeps while there is none."""
+
+    name = "reporter"
+
+    def __init__(self, store: Store, health: ServiceHealth, *, captures_logs: bool) -> None:
+        super().__init__(store, health)
+        self.captures_logs = captures_logs
+        self._waiting: deque[RunOutput] = deque()
+        self._asleep = True
+        self._loop = asyncio.get_running_loop()
+
+    def notice(self, output: RunOutput) -> None:
+        """Take note that there is something to write; called from any thread."""
+        self._waiting.append(output)
+        if self._asleep:
+            self._asleep = False
+            # The loop of a worker that was stopped without this thread may be closed.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self.wakeup.set_after, _FIRST_WRITE_AFTER)
+
+    async def round(self) -> float | None:
+        """Write what has come since the last round."""
+        if await self._write():
+            return _WRITE_PAUSE
+        self._asleep = True
+        # Output that came in this moment has not woken this service.
+        return 0 if self._waiting else None
+
+    async def stop(self) -> None:
+        """End, and write what is left."""
+        await super().stop()
+        try:
+            await self._write()
+        except StoreError as error:
+            log.warning(
+                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
+            )
+
+    async def _write(self) -> bool:
+        """Write what waits; return whether there was anything."""
+        batch = self._collect()
+        if not batch:
+            return False
+        try:
+            await self._store.report(
+                [part.progress for _, part in batch if part.progress is not None],
+                [line for _, part in batch for line in part.logs],
+            )
+        except (*DATABASE_DOWN, asyncio.CancelledError):
+            for output, _ in batch:
+                output.ask_to_be_read()
+            batch.clear()
+            raise
+        finally:
+            # Also what the database refused: it must not hold up the output of others.
+            for output, part in batch:
+                output.written(part)
+        return True
+
+    def _collect(self) -> list[tuple[RunOutput, UnwrittenOutput]]:
+        """Read what waits, but not more than is good for one write."""
+        batch: list[tuple[RunOutput, UnwrittenOutput]] = []
+        size = 0
+        while self._waiting and size < _MAX_CHARACTERS:
+            output = self._waiting.popleft()
+            # The rest of a run that has ended is in its settlement.
+            if any(part := output.read()):
+                batch.append((output, part))
+                size += _ROW_OVERHEAD + sum(len(line.text) for line in part.logs)
+        return batch
 
 
 class Outcomes:
@@ -238,7 +311,9 @@ class Outcomes:
         """Successes are logged at the level `quiet`."""
         self.events = WorkerEvents(events, identity, time)
         self.settler = Settler(store, health, on_written=self.events.settled)
-        self.marker = StartMarker(store, health)
+        self.runs: dict[JobId, Run] = {}
+        """What runs in this worker."""
+        self.marker = StartMarker(store, health, runs=self.runs, time=time)
         self.output = OutputWriter(store, health, captures_logs=captures_logs)
         self.failed = 0
         self._log = JobLog(identity, quiet=quiet, loop=asyncio.get_running_loop())
@@ -254,7 +329,7 @@ class Outcomes:
         await self.output.stop()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
-                await self.settler.drain()
+                await self.settler.flush()
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
             log.error(
@@ -270,28 +345,26 @@ class Outcomes:
         settlement: Settlement,
         outcome: Outcome,
         *,
-        cancelling: bool,
-        may_wait: bool = False,
+        cancelled: frozenset[JobId],
+        stored: bool = False,
     ) -> None:
-        """Have a settlement written; `cancelling`: the job was asked to end, `may_wait`: it need not be written at once."""
+        """Have a settlement written, unless it is `stored` by now, and tell of it.
+
+        `cancelled`: the jobs that were asked to end.
+        """
         kind: EventKind | None = EventKind.JOB_SUCCEEDED
-        if settlement.state is State.SUCCEEDED:
-            self._log.succeeded += 1
-        else:
+        succeeded = settlement.state is State.SUCCEEDED
+        if not succeeded:
+            cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
         if self.events.events.heard:
             self.events.expect(claim, settlement, kind)
-        self.settler.put(settlement, may_wait=may_wait)
-        if kind is not None and (self._log.each or kind is not EventKind.JOB_SUCCEEDED):
-            self._log.tell(kind, claim, settlement, outcome)
-
-    def recorded(self, run: Run, ended_at: Instant) -> None:
-        """Tell of a success that a run has recorded itself."""
-        if self.events.events.heard:
-            self.events.recorded(run, ended_at)
-        self._log.succeeded += 1
-        if self._log.each:
-            success = Succeeded()
-            settlement = succeed(run.claim, success, started_at=run.started_at, now=ended_at)
-            self._log.tell(EventKind.JOB_SUCCEEDED, run.claim, settlement, success)
+        if stored:
+            self.events.settled([settlement], frozenset({settlement.token}))
+        else:
+            self.settler.put(settlement, claim)
+        if kind is not None:
+            self._log.counts[kind] += 1
+            if self._log.each or not succeeded:
+                self._log.tell(kind, claim, settlement, outcome)

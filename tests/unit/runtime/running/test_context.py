@@ -14,11 +14,10 @@ from duetime.model.reports import Progress
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND, from_datetime
 from duetime.runtime.running.arguments import Arguments
-from duetime.runtime.running.context import JobContext, current_job, current_run
+from duetime.runtime.running.context import JobContext, current_job
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.output import RunOutput
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, current_run
 
 DUE = datetime(2030, 1, 1, tzinfo=UTC)
 
@@ -124,7 +123,8 @@ async def test_progress_can_be_told_with_and_without_await() -> None:
     current_run.set(run)
     current_job().progress(0.1)
     await current_job().progress(0.4, "parsing")
-    assert run.take_output().progress == Progress(run.claim.token, 0.4, "parsing")
+    assert run.output is not None
+    assert run.output.take_rest().progress == Progress(run.claim.token, 0.4, "parsing")
 
 
 async def test_awaiting_progress_lets_other_tasks_run() -> None:

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from duetime import current_job
-from duetime.model.outcome import Settled
+from duetime.model.outcome import Outcome, Succeeded
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import computed, fixed
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.executor import Executor
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, current_run
 from duetime.runtime.settling.job_log import log
 from tests.unit.runtime.kit import claim
 from tests.unit.runtime.running.dispatching import NOW, Bench, nothing
@@ -138,6 +137,14 @@ async def test_a_slot_is_told_of_while_other_jobs_go_on() -> None:
     await bench.drained()
 
 
+async def test_a_task_that_is_not_known_here_goes_back() -> None:
+    bench = Bench(nothing)
+    bench.dispatcher.start_all([claim("a", task="strange")])
+    [released] = bench.settled
+    assert (released.state, released.due_at, released.attempt) == (State.PENDING, NOW + SECOND, None)
+    assert not bench.dispatcher.runs
+
+
 async def test_a_claim_whose_job_has_expired_is_skipped_without_a_run() -> None:
     bench = Bench(nothing)
     bench.dispatcher.start_all([claim("late", expires_at=NOW)])
@@ -151,8 +158,9 @@ async def test_a_claim_whose_job_has_expired_is_skipped_without_a_run() -> None:
 async def test_a_run_that_has_recorded_its_own_end_is_not_settled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def settle_itself(self: Executor, run: Run) -> Settled:
-        return Settled()
+    async def settle_itself(self: Executor, run: Run) -> Outcome:
+        run.verdict = Succeeded()
+        return run.verdict
 
     monkeypatch.setattr(Executor, "execute", settle_itself)
     bench = Bench(nothing)
@@ -182,11 +190,12 @@ async def test_a_run_that_has_recorded_its_own_end_says_the_rest_by_itself(
 ) -> None:
     ended: list[Run] = []
 
-    async def settle_itself(self: Executor, run: Run) -> Settled:
+    async def settle_itself(self: Executor, run: Run) -> Outcome:
         current_run.set(run)
         say("hello")
         ended.append(run)
-        return Settled()
+        run.verdict = Succeeded()
+        return run.verdict
 
     monkeypatch.setattr(Executor, "execute", settle_itself)
     bench = Bench(nothing)
@@ -292,7 +301,7 @@ async def test_a_claim_is_known_while_it_runs_and_until_it_is_written() -> None:
 @pytest.mark.covers("slot-lost")
 @pytest.mark.parametrize("where", ["execute", "settle"])
 async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def break_down(self: Executor, run: Run) -> Settled:
+    async def break_down(self: Executor, run: Run) -> Outcome:
         raise LookupError(run.claim.job_id)
 
     def refuse(*args: object, **options: object) -> int:
@@ -302,7 +311,7 @@ async def test_no_defect_costs_a_slot(where: str, monkeypatch: pytest.MonkeyPatc
     if where == "execute":
         monkeypatch.setattr(Executor, "execute", break_down)
     else:
-        monkeypatch.setattr(bench.dispatcher, "settlement", refuse)
+        monkeypatch.setattr(bench.dispatcher, "_settlement", refuse)
     bench.dispatcher.start_all([claim("a")])
     await bench.drained()
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)

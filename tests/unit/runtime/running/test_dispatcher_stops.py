@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from duetime import current_job
 from duetime.model.job import Token
 from duetime.model.outcome import Cancelled, Interrupted, Settlement
@@ -78,6 +80,29 @@ async def test_a_cancel_between_claim_and_start_leaves_the_handler_uncalled() ->
     bench.dispatcher.cancel(frozenset({"a"}))
     await bench.drained()
     assert (bench.settled[0].state, called) == (State.CANCELLED, [])
+
+
+@pytest.mark.parametrize(
+    ("cause", "state"),
+    [(Cancelled("by a user"), State.CANCELLED), (Interrupted(reason="a stop"), State.PENDING)],
+)
+async def test_a_run_that_sees_the_request_itself_ends_as_the_cause_says(
+    cause: StopCause, state: State
+) -> None:
+    entered, asked = asyncio.Event(), asyncio.Event()
+
+    async def look() -> None:
+        entered.set()
+        await asked.wait()
+        current_job().check_cancelled()
+
+    bench = Bench(look, cancel_grace=3600 * SECOND)
+    bench.dispatcher.start_all([claim("a")])
+    await asyncio.wait_for(entered.wait(), 5)
+    bench.dispatcher.stop("a", cause)
+    asked.set()
+    await bench.drained()
+    assert (bench.settled[0].state, bench.settled[0].reason) == (state, cause.reason)
 
 
 async def test_a_handler_has_its_tasks_grace_time_to_see_the_request_itself() -> None:

@@ -11,10 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from duetime import Scheduler
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.log_capture import RunLogHandler, record_text, run_log_capture
-from duetime.runtime.running.output import RunOutput
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, current_run
 from duetime.runtime.upkeep.notices import PulseLooks
 from duetime.stores.base import Pulse, PulseQuery
 from tests.unit.runtime.kit import claim
@@ -59,7 +57,8 @@ def started(*, captures_logs: bool = True) -> Run:
 
 def lines(run: Run) -> list[str]:
     """What a run has logged, without the times."""
-    text = "\n".join(part.text for part in run.take_output().logs)
+    assert run.output is not None
+    text = "\n".join(part.text for part in run.output.take_rest().logs)
     return [line.partition("Z ")[2] or line for line in text.splitlines()]
 
 
@@ -114,7 +113,7 @@ async def test_an_exception_is_logged_with_its_traceback() -> None:
 
 async def test_a_run_that_has_ended_collects_nothing_more() -> None:
     run = started()
-    run.take_output()
+    run.reader = None
     log.info("too late")
     assert run.output is None
 

@@ -10,13 +10,18 @@ import pytest
 
 from duetime import Cancel, JobContext, Snooze, current_job
 from duetime.errors import InvalidTask, JobFailed
-from duetime.model.outcome import Cancelled, Failed, Outcome, Settled, Snoozed, Succeeded
+from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.model.time import MILLISECOND, SECOND
 from duetime.runtime.running.arguments import Arguments
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import (
+    Executor,
+    Middleware,
+    ThreadRunner,
+    call_through,
+    check_middleware,
+)
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.middleware import Middleware, call_through, check_middleware
 from duetime.runtime.running.run import Run
 from tests.unit.runtime.kit import claim
 
@@ -34,9 +39,7 @@ def executor_of(function: Callable[..., Any], *middleware: Middleware, **options
     return Executor({"task": handler}, ThreadRunner(), middleware=middleware)
 
 
-async def outcome_of(
-    function: Callable[..., Any], *middleware: Middleware, **options: Any
-) -> Outcome | Settled:
+async def outcome_of(function: Callable[..., Any], *middleware: Middleware, **options: Any) -> Outcome:
     return await executor_of(function, *middleware, **options).execute(Run(claim(), started_at=0))
 
 

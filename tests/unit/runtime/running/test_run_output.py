@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from duetime.model.job import Token
 from duetime.model.reports import HEAD_LINES, TAIL_LINES, NewLogPart, Progress
-from duetime.runtime.running.output import NO_OUTPUT, RunOutput, UnwrittenOutput
+from duetime.runtime.running.run import RunOutput, UnwrittenOutput
 from tests.unit.runtime.kit import CLAIM
 
 TOKEN = Token("job", 1, "claim")
@@ -86,7 +86,7 @@ def test_last_words_are_taken_once_and_nothing_comes_after_them() -> None:
     assert output.take_rest() == UnwrittenOutput(Progress(TOKEN, 0.1, ""), (part(1, "one"),))
     output.set_progress(0.2, "")
     output.add_log("two")
-    assert output.read() == NO_OUTPUT
+    assert output.read() == UnwrittenOutput()
 
 
 def test_last_words_repeat_what_may_not_have_been_heard() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from duetime.runtime.running.executor import RaisedError, ThreadRunner
+from duetime.model.outcome import Failed, Succeeded
+from duetime.runtime.running.executor import ThreadRunner
 
 
 async def test_every_answer_arrives_also_of_many_at_once() -> None:
@@ -15,7 +16,7 @@ async def test_every_answer_arrives_also_of_many_at_once() -> None:
     answers = await asyncio.wait_for(
         asyncio.gather(*[runner.submit(partial(int, n)) for n in range(200)]), 10
     )
-    assert answers == list(range(200))
+    assert answers == [Succeeded(str(n)) for n in range(200)]
     runner.close()
 
 
@@ -35,7 +36,9 @@ async def test_the_loop_is_woken_once_for_answers_that_wait_together(monkeypatch
         threading.Event().wait(0.001)
     await asyncio.wait_for(asyncio.gather(*futures), 5)
     assert woken < len(futures)
-    assert await asyncio.wait_for(runner.submit(lambda: "next"), 5) == "next", "it is woken again"
+    assert await asyncio.wait_for(runner.submit(lambda: "next"), 5) == Succeeded('"next"'), (
+        "it is woken again"
+    )
     runner.close()
 
 
@@ -45,13 +48,13 @@ async def test_an_answer_that_nobody_waits_for_does_not_hold_up_the_others() -> 
     given_up.cancel()
     other = runner.submit(go_on.wait)
     go_on.set()
-    assert await asyncio.wait_for(other, 5)
+    assert await asyncio.wait_for(other, 5) == Succeeded("true")
     runner.close()
 
 
-async def test_what_is_raised_comes_as_a_value() -> None:
+async def test_what_is_raised_comes_as_an_outcome() -> None:
     runner = ThreadRunner()
     answer = await asyncio.wait_for(runner.submit(lambda: next(iter(()))), 5)
-    assert isinstance(answer, RaisedError)
-    assert isinstance(answer.take(), StopIteration)
+    assert isinstance(answer, Failed)
+    assert isinstance(answer.cause, StopIteration)
     runner.close()

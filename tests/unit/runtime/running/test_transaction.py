@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import Unsupported
-from duetime.model.outcome import Settled
+from duetime.model.outcome import Succeeded
 from duetime.model.time import SECOND
 from duetime.runtime.running.run import Run
 from duetime.runtime.running.transaction import JobTransaction
@@ -77,7 +77,7 @@ async def test_a_cancellation_waits_for_the_answer_to_the_commit(run: Run, loan:
     loan.answer.set()
     with pytest.raises(asyncio.CancelledError):
         await handler
-    assert run.verdict == Settled()
+    assert run.verdict == Succeeded()
 
 
 async def test_a_second_cancellation_does_not_wait(run: Run, loan: Completing) -> None:

@@ -78,11 +78,9 @@ class Desk:
         )
         kind = kind_of(settlement, cancelling=False)
         assert kind is not None
-        if kind is EventKind.JOB_SUCCEEDED:
-            self.log.succeeded += 1
-            if not self.log.each:
-                return
-        self.log.tell(kind, held, settlement, outcome)
+        self.log.counts[kind] += 1
+        if self.log.each or kind is not EventKind.JOB_SUCCEEDED:
+            self.log.tell(kind, held, settlement, outcome)
 
 
 @pytest.fixture(autouse=True)

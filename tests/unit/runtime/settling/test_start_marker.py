@@ -1,65 +1,65 @@
 from __future__ import annotations
 
-import asyncio
-import sys
 from typing import cast
 
+from duetime.model.job import JobId
+from duetime.model.time import MILLISECOND
 from duetime.runtime.running.run import Run
 from duetime.runtime.settling.settler import StartMarker
 from duetime.stores.base import Store
-from tests.unit.runtime.kit import NoHealth, SettlingStore, claim
+from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime, claim
 
 
-def run_of(job_id: str, started_at: int, *, ends: asyncio.Event) -> Run:
-    run = Run(claim(job_id), started_at=started_at)
-    run.task = asyncio.create_task(_wait(ends))
-    return run
+class Marking:
+    """A marker and the runs that it watches."""
+
+    def __init__(self) -> None:
+        self.store, self.time = SettlingStore(), StillTime()
+        self.runs: dict[JobId, Run] = {}
+        self.marker = StartMarker(cast("Store", self.store), NoHealth(), runs=self.runs, time=self.time)
+
+    def start(self, job_id: str, started_at: int, *, unmarked: bool = True) -> None:
+        self.runs[job_id] = run = Run(claim(job_id), started_at)
+        run.unmarked = unmarked
+
+    async def round(self, now: int) -> float | None:
+        self.time.instant = now
+        return await self.marker.round()
 
 
-async def _wait(ends: asyncio.Event) -> None:
-    await ends.wait()
+async def test_a_run_that_lasts_is_marked_once_and_a_short_one_never() -> None:
+    marking = Marking()
+    marking.start("short", 5)
+    marking.start("long", 7)
+    marking.start("longer", 6)
+    marking.start("marked when it was claimed", 6, unmarked=False)
+    assert await marking.round(8) == 0.1
+    assert marking.store.marked == [], "a run is given a little time to end first"
+    del marking.runs["short"]
+    assert await marking.round(101 * MILLISECOND) is None
+    assert marking.store.marked == [(["long", "longer"], 6)]
+    await marking.round(201 * MILLISECOND)
+    assert len(marking.store.marked) == 1, "once is enough"
 
 
-async def test_a_run_that_lasts_is_marked_and_a_short_one_never() -> None:
-    store, ends, at_once = SettlingStore(), asyncio.Event(), asyncio.Event()
-    marker = StartMarker(cast("Store", store), NoHealth())
-    at_once.set()
-    marker.add(run_of("short", 5, ends=at_once))
-    marker.add(run_of("long", 7, ends=ends))
-    marker.add(run_of("longer", 6, ends=ends))
-    await marker.round()
-    assert store.marked == [], "a run is given a little time to end first"
-    await asyncio.sleep(0)
-    assert await marker.round() is None
-    assert store.marked == [(["long", "longer"], 6)]
-    await marker.round()
-    assert len(store.marked) == 1, "once is enough"
-    ends.set()
+async def test_the_marker_sleeps_while_nothing_is_left_to_mark() -> None:
+    marking = Marking()
+    assert marking.marker.asleep
+    marking.start("first", 5)
+    assert await marking.round(5)
+    assert not marking.marker.asleep, "it looks again by itself"
+    marking.runs.clear()
+    assert await marking.round(6) is None
+    assert marking.marker.asleep
 
 
-async def test_a_run_that_has_ended_is_not_kept() -> None:
-    ends = asyncio.Event()
-    marker = StartMarker(cast("Store", SettlingStore()), NoHealth())
-    run = run_of("short", 5, ends=ends)
-    known = sys.getrefcount(run)
-    marker.add(run)
-    marker.forget(run)
-    assert sys.getrefcount(run) == known
-    ends.set()
+async def test_a_run_that_begins_while_others_are_marked_is_not_forgotten() -> None:
+    marking = Marking()
+    marking.start("long", 5)
 
+    async def mark(*_: object) -> None:
+        marking.start("next", 101 * MILLISECOND)
 
-async def test_more_runs_do_not_cut_the_patience_short() -> None:
-    ends = asyncio.Event()
-    marker = StartMarker(cast("Store", SettlingStore()), NoHealth())
-    marker.add(run_of("first", 5, ends=ends))
-    assert await marker.round()
-    marker.wakeup.clear()
-    marker.add(run_of("second", 5, ends=ends))
-    assert not marker.wakeup._event.is_set()
-    ends.set()
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    await marker.round()
-    assert await marker.round() is None
-    marker.add(run_of("third", 5, ends=ends))
-    assert marker.wakeup._event.is_set(), "it sleeps when nothing runs, and is woken"
+    marking.store.mark_started = mark  # type: ignore[assignment]
+    assert await marking.round(101 * MILLISECOND)
+    assert not marking.marker.asleep

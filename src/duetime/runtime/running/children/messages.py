@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, BinaryIO, TypeAlias, get_args
+from typing import Any, BinaryIO, TypeAlias, cast, get_args
 from weakref import WeakSet
 
 import msgspec
@@ -26,8 +26,8 @@ from duetime.model.job import Claim, Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import Instant, Micros
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import TaskLocation, TaskModule
+from duetime.runtime.running.run import current_run
 
 log = logging.getLogger("duetime.worker")
 
@@ -83,8 +83,7 @@ class RunEnded(msgspec.Struct, frozen=True, tag_field="kind", tag="ended"):
 
     def read(self) -> Outcome:
         """Return the outcome that was written down."""
-        outcome: Outcome = msgspec.convert(self.values, _OUTCOMES[self.outcome])
-        return outcome
+        return cast("Outcome", msgspec.convert(self.values, _OUTCOMES[self.outcome]))
 
 
 class RunProgress(msgspec.Struct, frozen=True, tag_field="kind", tag="progress"):
@@ -100,15 +99,8 @@ class ForwardedRecord(msgspec.Struct, frozen=True, tag_field="kind", tag="log"):
 
     token: Token | None
     """Of the job in whose context it was made: others may have left threads behind."""
-    name: str
-    level: int
-    text: str
-    created: float
-    path: str
-    line: int
-    function: str
-    thread: str
-    exception: str | None
+    attributes: dict[str, Any]
+    """As `logging.makeLogRecord` takes them."""
 
 
 WorkerMessage: TypeAlias = RunJob | StopJob
@@ -129,8 +121,7 @@ def encode_worker_message(order: ChildSetup | WorkerMessage) -> bytes:
 
 def decode_worker_message(line: bytes) -> WorkerMessage:
     """Return the order that was written down."""
-    order: WorkerMessage = msgspec.convert(json.loads(line), WorkerMessage)
-    return order
+    return cast("WorkerMessage", msgspec.convert(json.loads(line), WorkerMessage))
 
 
 class ChildConnection:
@@ -201,6 +192,10 @@ if hasattr(os, "register_at_fork"):
 
 
 MAX_TEXT = 16_000
+_ATTRIBUTES = (
+    "name", "levelno", "levelname", "created", "msecs", "pathname", "filename", "module", "lineno", "funcName",
+    "process", "thread", "threadName", "stack_info",
+)  # fmt: skip
 
 
 class LogForwarder(logging.Handler):
@@ -217,20 +212,19 @@ class LogForwarder(logging.Handler):
             text = record.getMessage()
         except Exception as error:  # noqa: BLE001 - a bad format string is reported where the record is read
             text = f"{record.msg!r} cannot be formatted: {describe_error(error)}"
-        exception = self._plain.formatException(record.exc_info) if record.exc_info else None
+        attributes = {name: getattr(record, name) for name in _ATTRIBUTES} | {
+            "msg": text,
+            "exc_text": self._plain.formatException(record.exc_info) if record.exc_info else None,
+            "processName": "duetime-child",
+        }
         run = current_run.get(None)
         self._tell(
             ForwardedRecord(
                 token=None if run is None else run.claim.token,
-                name=_bounded_text(record.name),
-                level=record.levelno,
-                text=_bounded_text(text),
-                created=record.created,
-                path=_bounded_text(record.pathname),
-                line=record.lineno,
-                function=record.funcName or "",
-                thread=_bounded_text(record.threadName or ""),
-                exception=None if exception is None else _bounded_text(exception),
+                attributes={
+                    name: _bounded_text(value) if isinstance(value, str) else value
+                    for name, value in attributes.items()
+                },
             )
         )
 
@@ -241,29 +235,15 @@ def forward_logs(tell: Callable[[ForwardedRecord], None], *, level: int) -> None
     logging.basicConfig(level=level, handlers=[LogForwarder(tell)], force=True)
 
 
-def handle_forwarded(told: ForwardedRecord, *, pid: int) -> None:
+def handle_forwarded(told: ForwardedRecord) -> None:
     """Give a child's record to the loggers of this process; what they raise is no fault of the child's."""
     try:
-        _handle_record(told, pid)
+        logger = logging.getLogger(told.attributes["name"])
+        if logger.isEnabledFor(told.attributes["levelno"]):
+            logger.handle(logging.makeLogRecord(told.attributes))
     except Exception:
         with contextlib.suppress(Exception):
-            log.exception("a log record of child process %d was refused", pid)
-
-
-def _handle_record(told: ForwardedRecord, pid: int) -> None:
-    logger = logging.getLogger(told.name)
-    if not logger.isEnabledFor(told.level):
-        return
-    record = logger.makeRecord(
-        told.name, told.level, told.path, told.line, told.text, (), None, func=told.function
-    )
-    record.created = told.created
-    record.msecs = told.created % 1 * 1000
-    record.process = pid
-    record.processName = "duetime-child"
-    record.threadName = told.thread
-    record.exc_text = told.exception
-    logger.handle(record)
+            log.exception("a log record of child process %s was refused", told.attributes.get("process"))
 
 
 def _bounded_text(text: str) -> str:

@@ -36,7 +36,6 @@ from duetime.runtime.running.children.messages import (
     handle_forwarded,
     open_lifeline,
 )
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import (
     Handler,
     TaskLocation,
@@ -44,6 +43,7 @@ from duetime.runtime.running.handler import (
     locate_task,
     module_being_imported,
 )
+from duetime.runtime.running.run import current_run
 
 # The path has to be known before anything can be imported by it. It comes over the line: a command line has a limit.
 _BOOT = (
@@ -109,7 +109,7 @@ class ChildProcess:
     """Runs one job at a time; when the process dies, that is a failure of the job it ran."""
 
     def __init__(self, homes: Iterable[TaskModule]) -> None:
-        self._introduction = setup_line(homes)
+        setup = setup_line(homes)
         self._process, self._socket, self._lifeline = launch_process()
         self.pid = self._process.pid
         self.jobs = 0
@@ -129,7 +129,7 @@ class ChildProcess:
         self._token: Token | None = None
         self._killed = False
         self._dying = False
-        self._life = asyncio.create_task(self._live(), name=f"duetime-child-{self.pid}")
+        self._life = asyncio.create_task(self._live(setup), name=f"duetime-child-{self.pid}")
 
     async def call(self, job: RunJob) -> Outcome:
         """Run a job and return what came of it; when it takes too long from its start, kill it: `TimeoutError`."""
@@ -193,10 +193,10 @@ class ChildProcess:
         if self._writer is not None and not self._dying:
             self._writer.write(encode_worker_message(order))
 
-    async def _live(self) -> None:
+    async def _live(self, setup: bytes) -> None:
         try:
             reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
-            self._writer.write(self._introduction)
+            self._writer.write(setup)
             # If the child dies in the middle of a message, the connection ends as it does otherwise.
             while (line := await reader.readline()).endswith(b"\n"):
                 self._receive(child_message_decoder.decode(line))
@@ -243,7 +243,7 @@ class ChildProcess:
                     output.set_progress(message.fraction, message.note)
             case ForwardedRecord():
                 # In the context of the job, so that it is collected with the log of the job.
-                self._context_of(message).run(handle_forwarded, message, pid=self.pid)
+                self._context_of(message).run(handle_forwarded, message)
 
     def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
         return self._context if message.token == self._token else Context()
@@ -320,11 +320,9 @@ class ChildPool:
 
     def lend(self) -> ChildProcess:
         """Return a child that is free, ready if there is one; raises `OSError` when none can be started."""
-        self._idle = [child for child in self._idle if child.death is None]
-        ready = [child for child in self._idle if child.ready.is_set()]
-        child = ready[-1] if ready else self._idle[-1] if self._idle else self._start()
-        if child in self._idle:
-            self._idle.remove(child)
+        alive = [child for child in self._idle if child.death is None]
+        self._idle = sorted(alive, key=lambda child: child.ready.is_set())
+        child = self._idle.pop() if self._idle else self._start()
         self._lent.add(child)
         self._keep_spare()
         return child

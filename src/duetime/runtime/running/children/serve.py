@@ -32,10 +32,8 @@ from duetime.runtime.running.children.messages import (
     die_with_worker,
     forward_logs,
 )
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
-from duetime.runtime.running.output import RunOutput, UnwrittenOutput
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
 
 log = logging.getLogger("duetime.worker")
 
@@ -77,7 +75,9 @@ class ChildServer:
         self._line.say(ChildReady())
         while (work := self._jobs.get()) is not None:
             outcome = copy_context().run(_run_job, *work)
-            self._output.forward(work[1].take_output())
+            work[1].reader = None
+            if work[1].output is not None:
+                self._output.forward(work[1].output.take_rest())
             _flush()
             self._busy = False
             self._line.say(RunEnded.of(outcome, memory=resident_memory()))
@@ -96,7 +96,8 @@ class ChildServer:
         run: Run | None = None
         for order in self._line.orders():
             if isinstance(order, RunJob):
-                run = Run(order.claim, order.started_at, timeout=order.timeout, reader=self._output)
+                run = Run(order.claim, order.started_at, reader=self._output)
+                run.timeout = order.timeout
                 self._busy = True
                 self._jobs.put((order, run))
             elif run is not None:
@@ -166,28 +167,25 @@ class ChildOutputForwarder:
 
     def __init__(self, line: ChildConnection) -> None:
         self._line = line
-        self._next = 0.0
+        self._noticed: queue.SimpleQueue[RunOutput] = queue.SimpleQueue()
+        threading.Thread(target=self._forward_all, name="duetime-progress", daemon=True).start()
 
     def notice(self, output: RunOutput) -> None:
         """Forward the latest progress, now or after a pause."""
-        early = self._next - time.monotonic()
-        if early <= 0:
-            self._read(output)
-            return
-        later = threading.Timer(early, self._read, [output])
-        later.daemon = True
-        later.start()
+        self._noticed.put(output)
 
     def forward(self, output: UnwrittenOutput) -> None:
         """Forward progress at once."""
         if (progress := output.progress) is not None:
             self._line.say(RunProgress(progress.token, progress.fraction, progress.note))
 
-    def _read(self, output: RunOutput) -> None:
-        self._next = time.monotonic() + _PROGRESS_PAUSE
-        unwritten = output.read()
-        self.forward(unwritten)
-        output.written(unwritten)
+    def _forward_all(self) -> None:
+        while True:
+            output = self._noticed.get()
+            unwritten = output.read()
+            self.forward(unwritten)
+            output.written(unwritten)
+            time.sleep(_PROGRESS_PAUSE)
 
 
 def resident_memory() -> int:

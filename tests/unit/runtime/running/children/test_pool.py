@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Settled, Succeeded
+from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND
 from duetime.runtime.identity import is_gone
@@ -41,7 +41,7 @@ async def pool() -> AsyncIterator[ChildPool]:
     await made.close()
 
 
-async def who(pool: ChildPool) -> Outcome | Settled:
+async def who(pool: ChildPool) -> Outcome:
     return await Executor(HANDLERS, ThreadRunner(), pool).execute(Run(claim(), started_at=0))
 
 

@@ -28,10 +28,8 @@ from duetime.runtime.running.children.messages import (
     open_lifeline,
 )
 from duetime.runtime.running.children.process import ChildProcess, LaunchedProcess
-from duetime.runtime.running.context import current_run
 from duetime.runtime.running.handler import TaskLocation, TaskModule
-from duetime.runtime.running.output import RunOutput
-from duetime.runtime.running.run import Run
+from duetime.runtime.running.run import Run, RunOutput, current_run
 from tests.unit.runtime.kit import claim
 
 JOB = RunJob(TaskLocation(TaskModule("module"), "function"), claim(), 0, None)
@@ -71,16 +69,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
 
 def logged(text: str, token: Token | None) -> ForwardedRecord:
     return ForwardedRecord(
-        token=token,
-        name="child",
-        level=logging.ERROR,
-        text=text,
-        created=0.0,
-        path="path",
-        line=1,
-        function="function",
-        thread="thread",
-        exception=None,
+        token=token, attributes={"name": "child", "levelno": logging.ERROR, "msg": text, "process": 1}
     )
 
 
@@ -215,6 +204,7 @@ async def test_what_another_job_says_late_is_not_taken_for_this_ones(
     finally:
         logging.getLogger("child").removeHandler(handler)
     assert owners == {"mine": run, "another's": None, "nobody's": None}
-    assert run.take_output().progress == Progress(mine, 0.1, "mine")
+    assert run.output is not None
+    assert run.output.take_rest().progress == Progress(mine, 0.1, "mine")
     line.end.close()
     await child.ended()

@@ -160,7 +160,7 @@ def test_an_order_that_cannot_be_read_ends_the_child(peer: Peer) -> None:
     peer.connection.sendall(b'{"kind": "dance"}\n')
     said = peer.hear()
     assert isinstance(said, ForwardedRecord)
-    assert "restart the worker" in said.text
+    assert "restart the worker" in said.attributes["msg"]
     assert peer.process.wait(20) == 1
 
 
