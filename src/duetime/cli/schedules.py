@@ -33,9 +33,9 @@ from duetime.cli.schedule_view import (
     upcoming_values,
 )
 from duetime.cli.schedule_writing import edit, export, import_, new_arguments, put
+from duetime.model.forecast import MAX_DAYS
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import describe_duration
-from duetime.scheduler.forecast import MAX_DAYS
 from duetime.scheduler.records import ScheduleChange
 from duetime.scheduler.scheduler import Scheduler
 
@@ -278,7 +278,7 @@ async def backfill(
 )
 @click.option("--tz", default="UTC", show_default=True, help="The zone to show times in.")
 async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
-    """Show how many jobs the schedules will make, hour by hour, and which of them start together.
+    """Show how many jobs the schedules will make hour by hour, with the busiest minutes.
 
     \b
       duetime schedules forecast --days 7 --tz Europe/Riga
