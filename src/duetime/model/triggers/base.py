@@ -56,16 +56,6 @@ class SearchBudget:
     left: int = MOST_SEARCH_STEPS
 
 
-@dataclass(slots=True)
-class SearchMemory:
-    """The last answer of a trigger that took many steps, and the instant from which it holds.
-
-    Both are replaced in one assignment, so that threads may share it.
-    """
-
-    answer: tuple[Instant, Instant | NoOccurrence] | None = None
-
-
 _MOST_TIMES = 1_000_000_000
 
 
@@ -191,6 +181,12 @@ class Trigger(Protocol):
         from duetime.model.triggers.combined import Jitter
 
         return Jitter(self, parse_duration(most, what="jitter"))
+
+
+def set_fields(instance: object, **values: object) -> None:
+    """Set fields of a frozen dataclass while it is made."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
 
 
 def check_times(value: object, *, what: str) -> None:

@@ -26,21 +26,16 @@ from duetime.model.triggers.base import (
     SEARCH_HORIZON,
     NoOccurrence,
     SearchBudget,
-    SearchMemory,
     Trigger,
     check_instant,
     check_length,
     check_times,
+    set_fields,
 )
 from duetime.model.triggers.calendars import Calendar
 
 DEEPEST_TRIGGER = 8
 MOST_TRIGGER_PARTS = 50
-
-_WORTH_KEEPING = 20
-"""The answer of a search that took at least this many steps is remembered."""
-_MOST_STRETCHES = 1_000
-"""How many stretches between the edges of a calendar are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +45,6 @@ class CombinedTrigger(Trigger):
     tz: str = field(init=False, repr=False, compare=False)
     times: int | None = field(init=False, repr=False, compare=False)
     cost: int = field(init=False, repr=False, compare=False)
-    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
-    """What a long search has found; `None` where each question counts from another start, so that nothing is known."""
 
     def __post_init__(self) -> None:
         inner = self.inner()
@@ -64,11 +57,8 @@ class CombinedTrigger(Trigger):
             raise InvalidTrigger(
                 f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
             )
-        memory = SearchMemory() if all(map(_has_start, inner)) else None
         cost = sum(part.cost for part in inner)
-        derived = {"tz": inner[0].tz, "times": inner[0].times, "cost": cost, "memory": memory}
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, tz=inner[0].tz, times=inner[0].times, cost=cost)
 
     @abstractmethod
     def inner(self) -> tuple[Trigger, ...]:
@@ -79,29 +69,8 @@ class CombinedTrigger(Trigger):
         """Return the same rule over triggers that are changed."""
 
     @abstractmethod
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return what `seek` does, without a memory."""
-
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing.
-
-        A search that took long is not repeated: the next one goes on where it ended.
-        """
-        since = instant
-        if self.memory is not None and (known := self.memory.answer) is not None and known[0] <= instant:
-            low, answer = known
-            if isinstance(answer, NoOccurrence):
-                if answer.through >= search.until:
-                    return answer
-                if answer.through >= instant:
-                    since, instant = low, answer.through
-            elif instant < answer:
-                return answer
-        left = search.left
-        found = self.look(instant, search)
-        if left - search.left >= _WORTH_KEEPING and self.memory is not None:
-            self.memory.answer = since, found
-        return found
+        """Return the first occurrence strictly after `instant`, or how far there is nothing."""
 
     def first(
         self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
@@ -130,12 +99,6 @@ def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
             raise InvalidTrigger(f"{text}, not {shown(trigger)}")
 
 
-def _has_start(trigger: Trigger) -> bool:
-    if isinstance(trigger, CombinedTrigger):
-        return trigger.memory is not None
-    return trigger.anchored(0) is trigger
-
-
 def _depth(trigger: Trigger) -> int:
     return 1 + max(map(_depth, trigger.inner()), default=0) if isinstance(trigger, CombinedTrigger) else 0
 
@@ -156,7 +119,7 @@ class SeveralTriggers(CombinedTrigger):
         flat: list[Trigger] = []
         for part in self.parts:
             flat += part.parts if isinstance(part, kind) else [part]
-        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+        set_fields(self, parts=tuple(dict.fromkeys(flat)))
         CombinedTrigger.__post_init__(self)
         for part in self.parts:
             if part.times is not None:
@@ -186,7 +149,7 @@ class TriggerWrapper(CombinedTrigger):
         """Return the same rule over the trigger as it is changed."""
         return replace(self, trigger=change(self.trigger))
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return what the trigger says."""
         return self.trigger.seek(instant, search)
 
@@ -208,7 +171,7 @@ def quoted(trigger: Trigger) -> str:
 class Union(SeveralTriggers):
     """Every occurrence of every part, each instant once."""
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the earliest of what the parts say, if none that was searched for in vain can come before it."""
         if search.left <= 0:
             return NoOccurrence(instant)
@@ -253,7 +216,7 @@ def _is_combined(trigger: Trigger) -> bool:
 class Intersection(SeveralTriggers):
     """The instants that all parts have in common, to the microsecond."""
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first common instant, by going on from the latest that a part says."""
         first, *others = self.parts
         while True:
@@ -299,12 +262,11 @@ class Except(TriggerWrapper):
             text = "only a calendar can be taken from a trigger, such as calendars.weekends()"
             raise InvalidTrigger(f"{text}, not {shown(self.calendar)}")
         if isinstance(self.trigger, Except):
-            object.__setattr__(self, "calendar", self.trigger.calendar | self.calendar)
-            object.__setattr__(self, "trigger", self.trigger.trigger)
+            set_fields(self, calendar=self.trigger.calendar | self.calendar, trigger=self.trigger.trigger)
         TriggerWrapper.__post_init__(self)
-        object.__setattr__(self, "calendar", self.calendar.placed(self.tz))
+        set_fields(self, calendar=self.calendar.placed(self.tz))
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence outside of the calendar, passing each excluded stretch in one step."""
         found = self.trigger.seek(instant, search)
         while not isinstance(found, NoOccurrence) and (end := self.calendar.until(found)) is not None:
@@ -314,19 +276,8 @@ class Except(TriggerWrapper):
         return found
 
     def count(self, after: Instant, until: Instant) -> int | None:
-        """Return how many occurrences are left, or None if too many stretches would have to be counted."""
-        found, at, until = 0, after + 1, min(until, LATEST)
-        for _ in range(_MOST_STRETCHES):
-            end = self.calendar.edge(at)
-            if self.calendar.until(at) is None:
-                number = self.trigger.count(at - 1, min(end - 1, until))
-                if number is None:
-                    return None
-                found += number
-            if end > until:
-                return found
-            at = end
-        return None
+        """Return None: which occurrences a calendar leaves, takes a walk."""
+        return Trigger.count(self, after, until)
 
     def describe(self) -> str:
         """Say the rule in English."""
@@ -357,7 +308,7 @@ class Between(TriggerWrapper):
             text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
             raise InvalidTrigger(f"{text}; nothing would ever be due")
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence after `instant` that lies between; past the end, there is none."""
         until = search.until
         search.until = min(until, self._end)
@@ -402,7 +353,7 @@ class AtMost(TriggerWrapper):
     def __post_init__(self) -> None:
         TriggerWrapper.__post_init__(self)
         check_times(self.most, what="at_most()")
-        object.__setattr__(self, "times", min(self.most, self.trigger.times or self.most))
+        set_fields(self, times=min(self.most, self.trigger.times or self.most))
 
     def describe(self) -> str:
         """Say the rule in English."""

@@ -1,11 +1,12 @@
-"""Triggers as stored data, checked when they are read, and a stand-in for those that cannot be read."""
+"""Triggers and calendars as stored data, checked when they are read, and what stands for those that cannot be read."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final, cast, get_args
 
 from duetime.errors import DuetimeError, InvalidOption, InvalidTrigger
@@ -16,7 +17,15 @@ from duetime.model.text import shown
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.calendars import calendar_from_spec
+from duetime.model.triggers.calendars import (
+    MOST_DATES,
+    Calendar,
+    DailyBlackout,
+    Holidays,
+    JoinedCalendars,
+    SingleBlackout,
+    Weekdays,
+)
 from duetime.model.triggers.combined import (
     DEEPEST_TRIGGER,
     MOST_TRIGGER_PARTS,
@@ -31,69 +40,86 @@ from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
 
-_READERS: dict[object, Callable[..., Trigger]] = {
-    "cron": Cron,
-    "every": Every,
-    "steps": CalendarSteps,
-    "rrule": RRule,
-    "at": At,
-    "union": Union,
-    "intersection": Intersection,
-    "except": Except,
-    "between": Between,
-    "at_most": AtMost,
-    "jitter": Jitter,
+_READERS: dict[str, dict[object, Callable[..., Any]]] = {
+    "trigger": {
+        "cron": Cron,
+        "every": Every,
+        "steps": CalendarSteps,
+        "rrule": RRule,
+        "at": At,
+        "union": Union,
+        "intersection": Intersection,
+        "except": Except,
+        "between": Between,
+        "at_most": AtMost,
+        "jitter": Jitter,
+    },
+    # Joined calendars are stored flat.
+    "joined calendar": {
+        "holidays": Holidays,
+        "weekdays": Weekdays,
+        "window": DailyBlackout,
+        "span": SingleBlackout,
+    },
 }
+_READERS["calendar"] = _READERS["joined calendar"] | {"joined": JoinedCalendars}
 
 
 def trigger_from_spec(spec: Mapping[str, Any]) -> Trigger:
     """Return the trigger that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
-    return _read(spec, 0)
+    return cast("Trigger", _read(spec, "trigger", 0))
 
 
-def _read(spec: Mapping[str, Any], depth: int) -> Trigger:
+def calendar_from_spec(spec: Mapping[str, Any]) -> Calendar:
+    """Return the calendar that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
+    return cast("Calendar", _read(spec, "calendar", 0))
+
+
+def _read(spec: Mapping[str, Any], what: str, depth: int) -> Any:
     if depth > DEEPEST_TRIGGER:
         raise InvalidTrigger(f"a trigger's spec is nested more than {DEEPEST_TRIGGER} deep")
     if not isinstance(spec, Mapping):
-        raise InvalidTrigger(f"a trigger's spec is an object with a type, not {type(spec).__name__}")
-    kind = spec.get("type")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
+        raise InvalidTrigger(f"a {what}'s spec is an object with a type, not {type(spec).__name__}")
+    kind, readers = spec.get("type"), _READERS[what]
+    reader = readers.get(kind) if isinstance(kind, str) else None
     if reader is None:
-        raise InvalidTrigger(f"unknown trigger type {shown(kind)}; known are {', '.join(map(str, _READERS))}")
-    values = {str(key): _read_value(str(key), value, depth) for key, value in spec.items() if key != "type"}
+        raise InvalidTrigger(f"unknown {what} type {shown(kind)}; known are {', '.join(map(str, readers))}")
+    values = {key: _read_value(key, value, what, depth) for key, value in spec.items() if key != "type"}
     try:
         return reader(**values)
     except TypeError as error:
-        raise InvalidTrigger(_misfit(kind, reader, values) or f"{kind}: {error}") from error
+        keys = ", ".join(inspect.signature(reader).parameters)
+        problem = str(error).rpartition("() ")[2]
+        raise InvalidTrigger(f"a {what} of type {kind!r}: {problem}; its keys are {keys}") from error
 
 
-def _misfit(kind: object, reader: Callable[..., Trigger], given: Collection[str]) -> str | None:
-    """Say which keys a spec lacks or has too many; `None` when these are right."""
-    known = inspect.signature(reader).parameters
-    unknown = [key for key in given if key not in known]
-    missing = [key for key, one in known.items() if one.default is one.empty and key not in given]
-    wrong = [f"{kind!r} has no key {key!r}" for key in unknown] or [
-        f"{kind!r} lacks {key!r}" for key in missing
-    ]
-    return f"a trigger of type {wrong[0]}; its keys are {', '.join(known)}" if wrong else None
+def _read_value(key: str, value: Any, what: str, depth: int) -> Any:
+    match key:
+        case "trigger":
+            return _read(value, "trigger", depth + 1)
+        case "calendar":
+            return _read(value, "calendar", 0)
+        case "parts":
+            if not isinstance(value, list) or len(value) > MOST_TRIGGER_PARTS:
+                text = f"the parts of a {what} are a list of up to {MOST_TRIGGER_PARTS}, not {shown(value)}"
+                raise InvalidTrigger(text)
+            inner = "trigger" if what == "trigger" else "joined calendar"
+            return tuple(_read(part, inner, depth + 1) for part in value)
+        case "dates":
+            return _read_dates(value)
+        case _:
+            return value
 
 
-def _read_value(key: str, value: Any, depth: int) -> Any:
-    if key == "trigger":
-        return _read(value, depth + 1)
-    if key == "parts":
-        return tuple(_read(part, depth + 1) for part in _checked_parts(value))
-    if key == "calendar":
-        return calendar_from_spec(value)
-    return value
-
-
-def _checked_parts(parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    if not isinstance(parts, list) or len(parts) > MOST_TRIGGER_PARTS:
+def _read_dates(dates: Mapping[str, str]) -> tuple[tuple[date, str], ...]:
+    if not isinstance(dates, Mapping) or len(dates) > MOST_DATES:
         raise InvalidTrigger(
-            f"the parts of a trigger are a list of up to {MOST_TRIGGER_PARTS}, not {shown(parts)}"
+            f"holidays are stored as up to {MOST_DATES} dates with names, not {shown(dates)}"
         )
-    return parts
+    try:
+        return tuple((date.fromisoformat(day), name) for day, name in dates.items())
+    except ValueError as error:
+        raise InvalidTrigger(f"a holiday is a date such as 2030-12-25: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
