@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from duetime.errors import InvalidOption
 from duetime.model.schedule.occurrences import jobs_left
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.text import list_with_total, shown
+from duetime.model.text import check_whole, list_with_total, short_list
 from duetime.model.time import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
 from duetime.model.triggers.base import NoOccurrence, Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
@@ -119,8 +118,7 @@ def forecast_schedules(
     schedules: Iterable[StoredSchedule], *, start: Instant, days: int, tz: str
 ) -> Forecast:
     """Look ahead from `start`; this may take seconds."""
-    if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= MAX_DAYS:
-        raise InvalidOption(f"days must be a whole number from 1 to {MAX_DAYS}, not {shown(days)}")
+    check_whole(days, 1, MAX_DAYS, what="days")
     end, zone_name = start + days * DAY, zone(tz).key
     rules, left_out = shared_rules(schedules, start=start, end=end)
     minutes, counted, whole = load_by_minute(rules, start=start, end=end)
@@ -246,14 +244,10 @@ def _report(found: Forecast) -> Iterator[str]:
     yield ""
     yield found.advice
     if found.counted_only:
-        yield f"Too often to be looked at one by one, and spread evenly over each hour: {_names(found.counted_only)}."
+        yield f"Too often to be looked at one by one, and spread evenly over each hour: {short_list(found.counted_only, most=_MAX_NAMED)}."
     for why in sorted(set(found.left_out.values())):
         out = sorted(name for name, reason in found.left_out.items() if reason == why)
-        yield f"Left out, {why}: {_names(out)}."
-
-
-def _names(names: Sequence[str]) -> str:
-    return list_with_total(names[:_MAX_NAMED], len(names))
+        yield f"Left out, {why}: {short_list(out, most=_MAX_NAMED)}."
 
 
 def _count(number: int, what: str) -> str:

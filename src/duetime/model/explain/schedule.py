@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.audit import StoredAuditEntry
 from duetime.model.explain.facts import (
     ScheduleFacts,
     ScheduleQuestion,
@@ -14,6 +13,7 @@ from duetime.model.explain.facts import (
     before_and_after,
     first_line,
     length,
+    read_trigger,
     sentences,
 )
 from duetime.model.explain.job import hindrances, job_story
@@ -355,23 +355,17 @@ def _record_gone(facts: ScheduleFacts, occurrence: Instant) -> str:
 def _edits(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     """Yield the changes of the trigger that have to do with the time: only on one side of each does it occur then."""
     newer: Trigger | None = None
-    for version in facts.versions():
-        if version.entry is not None and version.trigger is not None and newer is not None:
-            was, became = occurrence_in(version.trigger, window), occurrence_in(newer, window)
+    for value, _, entry in facts.versions("trigger"):
+        older = read_trigger(value)
+        if entry is not None and older is not None and newer is not None:
+            was, became = occurrence_in(older, window), occurrence_in(newer, window)
             if (was is None) is not (became is None):
+                deleted = f"It was deleted by {entry.who} and made anew"
+                change = deleted if entry.verb == "delete" else f"Its trigger was changed by {entry.who}"
                 which = "the old one" if became is None else "the new one"
-                yield Sentence(
-                    version.entry.at,
-                    f"{_change(version.entry)}, from {version.trigger.describe()} to {newer.describe()}: "
-                    f"only {which} has an occurrence then.",
-                )
-        newer = version.trigger
-
-
-def _change(entry: StoredAuditEntry) -> str:
-    if entry.verb == "delete":
-        return f"It was deleted by {entry.who} and made anew"
-    return f"Its trigger was changed by {entry.who}"
+                text = f"{change}, from {older.describe()} to {newer.describe()}"
+                yield Sentence(entry.at, f"{text}: only {which} has an occurrence then.")
+        newer = older
 
 
 def occurrence_in(trigger: Trigger | None, window: TimeRange) -> Instant | None:
