@@ -95,6 +95,11 @@ def relative_time(moment: datetime, now: datetime) -> str:
     return f"in {length}" if moment > now else f"{length} ago"
 
 
+def moment_text(moment: datetime, now: datetime) -> str:
+    """Say when something is: in its own zone, and as seen from now."""
+    return f"{moment.isoformat(' ', timespec='seconds')} ({relative_time(moment, now)})"
+
+
 def rough_length(length: timedelta) -> str:
     """Say a length of time roughly, in its largest unit."""
     seconds = round(length.total_seconds())

@@ -27,8 +27,7 @@ from duetime.cli.command import (
     store_time,
     target_command,
 )
-from duetime.cli.output import Answer, CommandFailure, ExitCode, say
-from duetime.cli.schedule_view import moment_text
+from duetime.cli.output import Answer, CommandFailure, ExitCode, moment_text, say
 from duetime.model.schedule.files import read_trigger
 from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.schedule.record import Misfire, Overlap
