@@ -9,7 +9,7 @@ from datetime import datetime
 
 from duetime.errors import InvalidTrigger
 from duetime.model.time import Instant, from_datetime, to_datetime
-from duetime.model.triggers.base import Trigger, check_instant
+from duetime.model.triggers.base import Trigger, check_instant, set_fields
 
 _MOST_MOMENTS = 10_000
 _SHOWN = 3
@@ -26,7 +26,7 @@ class At(Trigger):
             check_instant(instant, what="a moment")
         if not 1 <= len(self.instants) <= _MOST_MOMENTS:
             raise InvalidTrigger(f"at() takes from 1 to {_MOST_MOMENTS} moments, not {len(self.instants)}")
-        object.__setattr__(self, "instants", tuple(sorted(set(self.instants))))
+        set_fields(self, instants=tuple(sorted(set(self.instants))))
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first of the instants strictly after `instant`."""

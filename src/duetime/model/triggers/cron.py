@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidCron, InvalidValue, InvalidZone
 from duetime.model.time import LATEST, SECOND, Instant
-from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.base import Trigger, set_fields
 from duetime.model.triggers.cron_expression import (
     CronFields,
     CronToken,
@@ -42,13 +42,9 @@ class Cron(Trigger):
             raise InvalidCron(f"the seed of a cron rule is text, not {type(self.seed).__name__}")
         expression, place = check_cron_text(self.expression), zone(self.tz)
         fields = parse_cron(expression, seed=self.seed)
-        object.__setattr__(self, "expression", expression)
-        object.__setattr__(self, "tz", place.key)
-        object.__setattr__(self, "fields", fields)
-        object.__setattr__(self, "place", place)
-        if not fields.hashed:
-            # A seed that nothing draws from must not make two equal rules differ.
-            object.__setattr__(self, "seed", "")
+        # A seed that nothing draws from must not make two equal rules differ.
+        seed = self.seed if fields.hashed else ""
+        set_fields(self, expression=expression, tz=place.key, seed=seed, fields=fields, place=place)
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""

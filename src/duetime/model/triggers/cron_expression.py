@@ -14,6 +14,7 @@ from itertools import chain
 from typing import NoReturn, TypeAlias
 
 from duetime.errors import InvalidCron
+from duetime.model.triggers.base import set_fields
 from duetime.model.triggers.english import (
     MONTHS,
     ORDINALS,
@@ -22,8 +23,8 @@ from duetime.model.triggers.english import (
     names_in_words,
     times_in_words,
 )
+from duetime.model.triggers.zones import DAY_SECONDS
 
-DAY_SECONDS = 86_400
 LAST_YEAR = 9_000
 
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
@@ -112,8 +113,7 @@ class CronFields:
 
     def __post_init__(self) -> None:
         minutes = sum(self.minutes << 60 * hour for hour in bit_positions(self.hours))
-        object.__setattr__(self, "day_minutes", minutes)
-        object.__setattr__(self, "_first_time", lowest_bit(minutes) * 60 + lowest_bit(self.seconds))
+        set_fields(self, day_minutes=minutes, _first_time=lowest_bit(minutes) * 60 + lowest_bit(self.seconds))
 
     def can_come(self) -> bool:
         """Tell whether any date matches at all."""

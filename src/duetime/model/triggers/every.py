@@ -24,7 +24,14 @@ from duetime.model.time import (
     parse_duration,
     to_datetime,
 )
-from duetime.model.triggers.base import Trigger, check_instant, check_length, check_times, check_whole
+from duetime.model.triggers.base import (
+    Trigger,
+    check_instant,
+    check_length,
+    check_times,
+    check_whole,
+    set_fields,
+)
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
     Zone,
@@ -145,8 +152,7 @@ class CalendarSteps(RepeatedTrigger):
         if self.missing not in ("last", "skip"):
             raise InvalidTrigger(f"missing must be 'last' or 'skip', not {shown(self.missing)}")
         place = zone(self.tz)
-        object.__setattr__(self, "tz", place.key)
-        object.__setattr__(self, "_zone", place)
+        set_fields(self, tz=place.key, _zone=place)
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
@@ -191,11 +197,8 @@ class CalendarSteps(RepeatedTrigger):
 
     def _first_from(self, wall: int, anchor: int) -> int | None:
         """Return the first step at or after a wall second; the calendar repeats, so that a few hundred tries suffice."""
-        begin = date.fromordinal(_EPOCH_DAY + anchor // DAY_SECONDS)
-        first, wanted = (
-            _month_number(begin),
-            _month_number(date.fromordinal(_EPOCH_DAY + wall // DAY_SECONDS)),
-        )
+        begin, day = (date.fromordinal(_EPOCH_DAY + at // DAY_SECONDS) for at in (anchor, wall))
+        first, wanted = (one.year * _MONTHS_A_YEAR + one.month - 1 for one in (begin, day))
         count = max(1, (wanted - first) // self.months)
         while (number := first + count * self.months) <= _LAST_MONTH:
             count += 1
@@ -208,10 +211,6 @@ class CalendarSteps(RepeatedTrigger):
             if step >= wall:
                 return step
         return None
-
-
-def _month_number(day: date) -> int:
-    return day.year * _MONTHS_A_YEAR + day.month - 1
 
 
 @overload

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from duetime.errors import InvalidTrigger, MissingDriver
 from duetime.model.text import shown
 from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words
-from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant
+from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant, set_fields
 from duetime.model.triggers.english import MONTHS, ORDINALS, WEEKDAYS, join_words, times_in_words
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
@@ -45,9 +45,8 @@ _RANGES = {
     "BYSETPOS": (-366, 366),
 }
 _TIMES = ("BYHOUR", "BYMINUTE", "BYSECOND")
-_DIGITS = re.compile(r"[0-9]{1,9}")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,3}")
-_DAY = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,6}")
+_DAY = re.compile(r"([+-]?0?([1-9]|[1-4][0-9]|5[0-3]))?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"[0-9]{8}(T[0-9]{6}Z?)?")
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall time
@@ -84,10 +83,11 @@ class RRule(Trigger):
 
     def __post_init__(self) -> None:
         check_instant(self.start, what="start")
-        text, place = _checked_text(self.rule), zone(self.tz)
+        parts, place = _read_parts(self.rule), zone(self.tz)
+        text = ";".join(f"{name}={value}" for name, value in parts.items())
         start = self.start - self.start % SECOND
         first = wall_second_at(place, start)
-        parts, begin = _read_parts(text), _EPOCH + timedelta(seconds=first)
+        begin = _EPOCH + timedelta(seconds=first)
         end = _end(parts.pop("UNTIL", None), place.key)
         parts = _completed(parts, begin)
         whole, read = ";".join(f"{name}={value}" for name, value in parts.items()), _dateutil().rrulestr
@@ -95,9 +95,8 @@ class RRule(Trigger):
             dates = read(whole, dtstart=begin)
         except ValueError as error:
             raise InvalidTrigger(f"the rule {text!r} cannot be: {error}") from error
-        derived = {"_zone": place, "_end": end, "_parts": parts, "_dates": dates, "_first": first}
-        for name, value in {"rule": text, "start": start, "tz": place.key, **derived}.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, rule=text, start=start, tz=place.key)
+        set_fields(self, _zone=place, _end=end, _parts=parts, _dates=dates, _first=first)
         if self.after(start - 1) is None:
             raise InvalidTrigger(
                 f"the rule {text!r} never comes: no date fits it from its start on, before its end"
@@ -153,26 +152,19 @@ def rrule(rule: str, *, start: datetime, tz: str | ZoneInfo | None = None) -> RR
     return RRule(rule=rule, start=from_datetime(start, what="start"), tz=zone_name_of(tz, start))
 
 
-def _checked_text(text: object) -> str:
-    """Return a rule in capitals and without its `RRULE:`; raise `InvalidTrigger` if it cannot be one."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
-    return text.strip().upper().removeprefix("RRULE:").removesuffix(";")
-
-
-def _read_parts(text: str) -> dict[str, str]:
-    """Return the parts of a rule by name; raise `InvalidTrigger` naming the part that is wrong.
+def _read_parts(text: object) -> dict[str, str]:
+    """Return the parts of a rule in capitals by name; raise `InvalidTrigger` naming the part that is wrong.
 
     dateutil takes values out of range, and reads a rule with them as another.
     """
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
     parts = _split(text)
     frequency = parts.get("FREQ", "")
-    if frequency in _TOO_FAST:
-        _refuse(
-            f"FREQ={frequency}", text, "use every('90s') or cron('*/10 * * * * *') for what comes so often"
-        )
     if frequency not in _UNITS:
-        _refuse(f"FREQ={frequency}", text, f"FREQ is needed, one of {', '.join(_UNITS)}")
+        advice = "use every('90s') or cron('*/10 * * * * *') for what comes so often"
+        known = f"FREQ is needed, one of {', '.join(_UNITS)}"
+        _refuse(f"FREQ={frequency}", text, advice if frequency in _TOO_FAST else known)
     for name, value in parts.items():
         for item in value.split(","):
             if (expected := _misfit(name, item, frequency)) is not None:
@@ -188,9 +180,9 @@ def _read_parts(text: str) -> dict[str, str]:
 
 def _split(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
-    for part in text.split(";"):
-        name, equals, value = part.partition("=")
-        if not equals or not value:
+    for part in text.strip().upper().removeprefix("RRULE:").removesuffix(";").split(";"):
+        name, _, value = part.partition("=")
+        if not value:
             _refuse(part, text, "expected NAME=VALUE")
         if name in parts:
             _refuse(part, text, f"{name} is given twice")
@@ -200,39 +192,26 @@ def _split(text: str) -> dict[str, str]:
 
 def _misfit(name: str, item: str, frequency: str) -> str | None:
     """Say what is expected instead of one value of a part; `None` if it is right."""
-    fits, expected = False, ""
-    match name:
-        case "FREQ":
-            fits = item == frequency
-        case "COUNT":
-            expected = "jobs made are counted by the schedule: rrule(...).at_most(10)"
-        case "INTERVAL":
-            most = _LONGEST_INTERVALS[frequency]
-            fits = _DIGITS.fullmatch(item) is not None and 1 <= int(item) <= most
-            expected = f"expected 1 to {most} (a hundred years)"
-        case "WKST":
-            fits, expected = item in _WEEKDAY_CODES, f"expected one of {', '.join(_WEEKDAY_CODES)}"
-        case "UNTIL":
-            fits = _read_until(item) is not None
-            expected = "expected a date or time such as 20301231 or 20301231T235959Z"
-        case "BYDAY":
-            found = _DAY.fullmatch(item)
-            fits = found is not None and (not found[1] or 1 <= abs(int(found[1])) <= 53)  # noqa: PLR2004 - weeks
-            expected = "expected days such as MO, 1FR (the first Friday) or -1FR (the last)"
-            if fits and item not in _WEEKDAY_CODES and frequency not in ("YEARLY", "MONTHLY"):
-                fits, expected = False, "which one of its weekday needs FREQ=MONTHLY or FREQ=YEARLY"
-        case _ if name in _RANGES:
-            low, high = _RANGES[name]
-            number = int(item) if _NUMBER.fullmatch(item) else high + 1
-            fits = low <= number <= high and (low >= 0 or number != 0)
-            expected = (
-                f"expected {low} to {high}"
-                if low >= 0
-                else f"expected 1 to {high}, or -1 to {low} from the end"
-            )
-        case _:
-            expected = f"known parts are FREQ, INTERVAL, UNTIL, WKST, BYDAY, {', '.join(_RANGES)}"
-    return None if fits else expected
+    expected: str | None = None
+    if name == "COUNT":
+        expected = "jobs made are counted by the schedule: rrule(...).at_most(10)"
+    elif name == "WKST" and item not in _WEEKDAY_CODES:
+        expected = f"expected one of {', '.join(_WEEKDAY_CODES)}"
+    elif name == "UNTIL" and _read_until(item) is None:
+        expected = "expected a date or time such as 20301231 or 20301231T235959Z"
+    elif name == "BYDAY" and not _DAY.fullmatch(item):
+        expected = "expected days such as MO, 1FR (the first Friday) or -1FR (the last)"
+    elif name == "BYDAY" and item not in _WEEKDAY_CODES and frequency not in ("YEARLY", "MONTHLY"):
+        expected = "which one of its weekday needs FREQ=MONTHLY or FREQ=YEARLY"
+    elif name in _RANGES or name == "INTERVAL":
+        low, high = _RANGES.get(name) or (1, _LONGEST_INTERVALS[frequency])
+        number = int(item) if _NUMBER.fullmatch(item) else high + 1
+        if not low <= number <= high or (low < 0 and not number):
+            from_end = f"expected 1 to {high}, or -1 to {low} from the end"
+            expected = f"expected {low} to {high}" if low >= 0 else from_end
+    elif name not in ("FREQ", "WKST", "UNTIL", "BYDAY"):
+        expected = f"known parts are FREQ, INTERVAL, UNTIL, WKST, BYDAY, {', '.join(_RANGES)}"
+    return expected
 
 
 def _refuse(part: str, text: str, expected: str) -> NoReturn:
@@ -339,18 +318,16 @@ def _weekday(item: str) -> str:
 
 
 def _numbered(what: str, number: int, whole: str) -> str:
-    if number == -1:
-        return f"the last {what} of the {whole}"
-    return (
-        f"{what} {number} of the {whole}" if number > 0 else f"{what} {-number} from the end of the {whole}"
-    )
+    if number < -1:
+        return f"{what} {-number} from the end of the {whole}"
+    return f"the last {what} of the {whole}" if number == -1 else f"{what} {number} of the {whole}"
 
 
 def _nth(number: int, what: str) -> str:
-    order = ORDINALS[abs(number)] if abs(number) < len(ORDINALS) else f"number {abs(number)}"
     if number == -1:
         return f"the last {what}"
-    return f"the {order} {what}" if number > 0 else f"the {order} last {what}"
+    order = ORDINALS[abs(number)] if abs(number) < len(ORDINALS) else f"number {abs(number)}"
+    return f"the {order}{' last' if number < 0 else ''} {what}"
 
 
 def _dateutil() -> Any:
