@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -302,7 +302,7 @@ async def history(scheduler: Scheduler, *, name: str, limit: int) -> Answer:
     now = await store_time(scheduler)
     head = ("WHEN", "", "WHO", "WHAT", "DETAIL")
     return Answer(
-        values=[json_value(asdict(change)) for change in found],
+        values=[_change_values(change) for change in found],
         lines=table_or("nothing was done to it", head, (_change_row(change, now) for change in found)),
     )
 
@@ -311,6 +311,11 @@ def _change_row(change: ScheduleChange, now: datetime) -> tuple[str, ...]:
     at = change.at.isoformat(" ", timespec="seconds")
     detail = ", ".join(f"{name}: {_detail_text(value)}" for name, value in change.detail.items())
     return at, relative_time(change.at, now), change.who, change.verb, detail
+
+
+def _change_values(change: ScheduleChange) -> object:
+    detail = {name: json_value(value) for name, value in change.detail.items()}
+    return msgspec.to_builtins(replace(change, detail=detail))
 
 
 def _detail_text(value: Any) -> str:
@@ -393,7 +398,9 @@ def _record_values(job: JobRecord) -> dict[str, object]:
 
 def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:
     """Return a schedule as JSON values, lengths of time in seconds."""
-    values = {field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)}
+    values: dict[str, object] = {
+        field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)
+    }
     return values | {"trigger": schedule.trigger.to_spec(), "task_known": fleet.knows(schedule.task)}
 
 
@@ -402,10 +409,8 @@ def json_value(value: Any) -> Any:
     match value:
         case timedelta():
             return value.total_seconds()
-        case list() | tuple():
-            return [json_value(item) for item in value]
-        case dict():
-            return {name: json_value(item) for name, item in value.items()}
+        case [before, after]:
+            return [json_value(before), json_value(after)]
         case _:
             return msgspec.to_builtins(value, enc_hook=str)
 

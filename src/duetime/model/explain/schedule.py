@@ -358,6 +358,8 @@ def taken_away(facts: ScheduleFacts, trigger: Trigger, window: TimeRange) -> str
                 found = f"It does not begin before {facts.moment(start)}."
             case Between(end=int(end)) if occurrence > end:
                 found = f"It does not go on after {facts.moment(end)}."
+            case _:
+                pass
         if found is not None:
             return found
     return None

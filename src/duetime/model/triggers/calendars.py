@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import Protocol, Self, runtime_checkable
+from typing import Protocol, Self, cast, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
-from duetime.model.text import shown
+from duetime.model.text import WEEKDAYS, names_in_words, shown
 from duetime.model.time import EPOCH, SECOND, Instant, from_datetime, in_words, to_datetime
 from duetime.model.triggers.base import check_instant, check_whole, set_fields
-from duetime.model.triggers.english import WEEKDAYS, names_in_words
 from duetime.model.triggers.zones import DAY_SECONDS, wall_second_at, zone
 
 
@@ -441,7 +440,8 @@ def _named_dates(dates: Iterable[date] | Mapping[date, str], tz: str | ZoneInfo 
     if isinstance(dates, str) or not isinstance(dates, Iterable):
         raise InvalidTrigger(f"holidays() takes dates such as [date(2030, 12, 25)], not {shown(dates)}")
     # No more are read than are needed to see that there are too many.
-    pairs = dates.items() if isinstance(dates, Mapping) else ((day, "") for day in dates)
+    named = cast("Mapping[date, str]", dates) if isinstance(dates, Mapping) else None
+    pairs = ((day, "") for day in dates) if named is None else iter(named.items())
     return Holidays(dates=tuple(islice(pairs, MOST_DATES + 1)), tz=_zone_key(tz))
 
 

@@ -6,7 +6,7 @@ import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
@@ -111,14 +111,16 @@ def _size(trigger: Trigger) -> int:
 class SeveralTriggers(CombinedTrigger):
     """A rule over triggers of equal rank."""
 
+    kind: ClassVar[str]
+    joined_by: ClassVar[str]
+
     parts: tuple[Trigger, ...]
 
     def __post_init__(self) -> None:
         _check_triggers(self.parts)
-        kind = type(self)
         flat: list[Trigger] = []
         for part in self.parts:
-            flat += part.parts if isinstance(part, kind) else [part]
+            flat += part.parts if isinstance(part, type(self)) else [part]
         set_fields(self, parts=tuple(dict.fromkeys(flat)))
         CombinedTrigger.__post_init__(self)
         for part in self.parts:
@@ -133,6 +135,14 @@ class SeveralTriggers(CombinedTrigger):
     def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
         """Return the same rule over parts that are changed."""
         return replace(self, parts=tuple(map(change, self.parts)))
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return self.joined_by.join(map(quoted, self.parts))
+
+    def to_spec(self) -> dict[str, object]:
+        """Return the rule as JSON-able data."""
+        return {"type": self.kind, "parts": [part.to_spec() for part in self.parts]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +181,9 @@ def quoted(trigger: Trigger) -> str:
 class Union(SeveralTriggers):
     """Every occurrence of every part, each instant once."""
 
+    kind = "union"
+    joined_by = "; or "
+
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the earliest of what the parts say, if none that was searched for in vain can come before it."""
         if search.left <= 0:
@@ -179,7 +192,7 @@ class Union(SeveralTriggers):
         best: Instant | None = None
         waiting = len(self.parts)
         # What a simple part says bounds the search for the others.
-        for part in sorted(self.parts, key=_is_combined):
+        for part in sorted(self.parts, key=lambda part: isinstance(part, CombinedTrigger)):
             # Each gets its share of the steps, and enough of them to get on.
             kept = search.left - max(search.left // waiting, 2 * part.cost)
             search.left -= kept
@@ -199,22 +212,13 @@ class Union(SeveralTriggers):
         coming = (part for part in self.parts if part.comes_at(occurrence))
         return min((part.due(occurrence) for part in coming), default=occurrence)
 
-    def describe(self) -> str:
-        """Say the rule in English."""
-        return "; or ".join(map(quoted, self.parts))
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "union", "parts": [part.to_spec() for part in self.parts]}
-
-
-def _is_combined(trigger: Trigger) -> bool:
-    return isinstance(trigger, CombinedTrigger)
-
 
 @dataclass(frozen=True, slots=True)
 class Intersection(SeveralTriggers):
     """The instants that all parts have in common, to the microsecond."""
+
+    kind = "intersection"
+    joined_by = "; only when also "
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first common instant, by going on from the latest that a part says."""
@@ -238,14 +242,6 @@ class Intersection(SeveralTriggers):
     def due(self, occurrence: Instant) -> Instant:
         """Return the latest due time among the parts."""
         return max(part.due(occurrence) for part in self.parts)
-
-    def describe(self) -> str:
-        """Say the rule in English."""
-        return "; only when also ".join(map(quoted, self.parts))
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "intersection", "parts": [part.to_spec() for part in self.parts]}
 
 
 @dataclass(frozen=True, slots=True)

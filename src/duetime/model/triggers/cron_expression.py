@@ -14,8 +14,7 @@ from itertools import chain
 from typing import NoReturn, TypeAlias
 
 from duetime.errors import InvalidCron
-from duetime.model.triggers.base import set_fields
-from duetime.model.triggers.english import (
+from duetime.model.text import (
     MONTHS,
     ORDINALS,
     WEEKDAYS,
@@ -23,6 +22,7 @@ from duetime.model.triggers.english import (
     names_in_words,
     times_in_words,
 )
+from duetime.model.triggers.base import set_fields
 from duetime.model.triggers.zones import DAY_SECONDS
 
 LAST_YEAR = 9_000

@@ -231,21 +231,8 @@ def every(
 @overload
 def every(
     *,
-    months: int,
-    years: int | None = None,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    times: int | None = None,
-    tz: str | ZoneInfo | None = None,
-    missing: Missing = "last",
-) -> CalendarSteps: ...
-
-
-@overload
-def every(
-    *,
-    years: int,
-    months: int | None = None,
+    months: int = ...,
+    years: int = ...,
     start: datetime | None = None,
     end: datetime | None = None,
     times: int | None = None,

@@ -11,10 +11,9 @@ from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger, MissingDriver
-from duetime.model.text import shown
+from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, shown, times_in_words
 from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words
 from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant, set_fields
-from duetime.model.triggers.english import MONTHS, ORDINALS, WEEKDAYS, join_words, times_in_words
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
     Zone,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final, cast, get_args
@@ -100,15 +100,18 @@ def _read_value(key: str, value: Any, what: str, depth: int) -> Any:
         case "calendar":
             return _read(value, "calendar", 0)
         case "parts":
-            if not isinstance(value, list) or len(value) > MOST_TRIGGER_PARTS:
-                text = f"the parts of a {what} are a list of up to {MOST_TRIGGER_PARTS}, not {shown(value)}"
-                raise InvalidTrigger(text)
             inner = "trigger" if what == "trigger" else "joined calendar"
-            return tuple(_read(part, inner, depth + 1) for part in value)
+            return tuple(_read(part, inner, depth + 1) for part in _checked_parts(value))
         case "dates":
             return _read_dates(value)
         case _:
             return value
+
+
+def _checked_parts(parts: list[Any]) -> list[Any]:
+    if not isinstance(parts, list) or len(parts) > MOST_TRIGGER_PARTS:
+        raise InvalidTrigger(f"parts are a list of up to {MOST_TRIGGER_PARTS}, not {shown(parts)}")
+    return parts
 
 
 def _read_dates(dates: Mapping[str, str]) -> tuple[tuple[date, str], ...]:
@@ -220,21 +223,18 @@ def _unknown_word(schedule: StoredSchedule) -> str | None:
 
 def same_rule(stored: Trigger, written: Trigger) -> bool:
     """Whether a stored trigger is one that was written, wherever the stored one counts from."""
-    is_, one, other = (
-        dict(_leaves(trigger.to_spec()))
-        for trigger in (stored, written.anchored(_ONE_ANCHOR), written.anchored(_OTHER_ANCHOR))
-    )
-    # What differs from anchor to anchor may differ in the stored one, too.
-    return is_.keys() == one.keys() and all(
-        is_[path] == one[path] or one[path] != other[path] for path in is_
-    )
+    one, other = (written.anchored(anchor).to_spec() for anchor in (_ONE_ANCHOR, _OTHER_ANCHOR))
+    return _fits(stored.to_spec(), one, other)
 
 
-def _leaves(spec: object, *path: object) -> Iterator[tuple[tuple[object, ...], object]]:
-    """Yield each plain value in a spec with the way to it."""
-    if not isinstance(spec, (dict, list)):
-        yield path, spec
-        return
-    inner = cast("dict[object, object] | list[object]", spec)
-    for key, value in inner.items() if isinstance(inner, dict) else enumerate(inner):
-        yield from _leaves(value, *path, key)
+def _fits(stored: object, one: object, other: object) -> bool:
+    """Whether a spec equals another; what differs from anchor to anchor may differ in the stored one, too."""
+    every: list[object] = [stored, one, other]
+    if isinstance(stored, dict) and isinstance(one, dict):
+        specs = [cast("dict[str, object]", spec) for spec in every]
+        keys = specs[0].keys()
+        return keys == specs[1].keys() and all(_fits(*(spec[key] for spec in specs)) for key in keys)
+    if isinstance(stored, list) and isinstance(one, list):
+        parts = [cast("list[object]", part) for part in every]
+        return len(parts[0]) == len(parts[1]) and all(map(_fits, *parts))
+    return bool(stored == one or one != other)
