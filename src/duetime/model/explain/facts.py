@@ -93,10 +93,6 @@ class Situation:
         """Return a worker that is still remembered."""
         return next((worker for worker in self.workers if worker.id == worker_id), None)
 
-    def ago(self, instant: Instant) -> Micros:
-        """How long ago something was; negative for what is to come."""
-        return self.now - instant
-
     @property
     def fleet(self) -> LiveWorkers:
         """The workers that are there."""
@@ -108,7 +104,7 @@ class Situation:
 
     def since(self, instant: Instant) -> str:
         """Say how long ago something was, or how far ahead it is."""
-        ago = self.ago(instant)
+        ago = self.now - instant
         return f"in {length(-ago)}" if ago < 0 else f"{length(ago)} ago"
 
     def worker_name(self, worker_id: str | None) -> str:

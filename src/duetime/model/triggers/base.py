@@ -189,6 +189,11 @@ def set_fields(instance: object, **values: object) -> None:
         object.__setattr__(instance, name, value)
 
 
+def given(**values: object) -> dict[str, object]:
+    """Return the values that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
 def check_times(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is how many jobs a schedule may make."""
     check_whole(

@@ -30,6 +30,7 @@ from duetime.model.triggers.base import (
     check_instant,
     check_length,
     check_times,
+    given,
     set_fields,
 )
 from duetime.model.triggers.calendars import Calendar
@@ -331,9 +332,8 @@ class Between(TriggerWrapper):
 
     def to_spec(self) -> dict[str, object]:
         """Return the rule as JSON-able data."""
-        optional = {"start": self.start, "end": self.end}
-        given = {key: value for key, value in optional.items() if value is not None}
-        return {"type": "between", "trigger": self.trigger.to_spec(), **given}
+        bounds = given(start=self.start, end=self.end)
+        return {"type": "between", "trigger": self.trigger.to_spec(), **bounds}
 
     @property
     def _end(self) -> Instant:

@@ -30,6 +30,7 @@ from duetime.model.triggers.base import (
     check_length,
     check_times,
     check_whole,
+    given,
     set_fields,
 )
 from duetime.model.triggers.zones import (
@@ -82,8 +83,7 @@ class RepeatedTrigger(Trigger):
 
     def bounds_spec(self) -> dict[str, object]:
         """Return the bounds that are given, as JSON-able data."""
-        bounds = {"start": self.start, "end": self.end, "times": self.times}
-        return {key: value for key, value in bounds.items() if value is not None}
+        return given(start=self.start, end=self.end, times=self.times)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +93,8 @@ class Every(RepeatedTrigger):
     interval: Micros
 
     def __post_init__(self) -> None:
-        expected = "from 1 ms to 100 years"
-        check_length(
-            self.interval, what="interval", low=MILLISECOND, high=LONGEST_DURATION, expected=expected
-        )
+        bounds = {"low": MILLISECOND, "high": LONGEST_DURATION}
+        check_length(self.interval, what="interval", **bounds, expected="from 1 ms to 100 years")
         RepeatedTrigger.__post_init__(self)
 
     def after(self, instant: Instant) -> Instant | None:
@@ -263,25 +261,22 @@ def every(
     the wall clock of `tz`, which is the zone of `start` unless given; a month without the day has its last day
     instead, or with `missing="skip"` none.
     """
-    counts = dict(zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True))
-    given = {unit: count for unit, count in counts.items() if count is not None}
+    units = given(seconds=seconds, minutes=minutes, hours=hours, days=days, weeks=weeks)
     first = None if start is None else from_datetime(start, what="start")
     last = None if end is None else from_datetime(end, what="end")
     rule: Every | CalendarSteps
     if months is not None or years is not None:
-        if interval is not None or given:
+        if interval is not None or units:
             text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
             raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
         number, place = _months(months, years), zone_name_of(tz, start)
-        rule = CalendarSteps(
-            months=number, start=first, end=last, times=times, tz=place, missing=missing or "last"
-        )
+        bounds = {"start": first, "end": last, "times": times}
+        rule = CalendarSteps(months=number, tz=place, missing=missing or "last", **bounds)
     elif tz is not None or missing is not None:
-        raise InvalidTrigger(
-            "tz and missing are for steps on the calendar, such as every(months=1, tz='Europe/Riga')"
-        )
+        example = "every(months=1, tz='Europe/Riga')"
+        raise InvalidTrigger(f"tz and missing are for steps on the calendar, such as {example}")
     else:
-        rule = Every(interval=_interval(interval, given), start=first, end=last, times=times)
+        rule = Every(interval=_interval(interval, units), start=first, end=last, times=times)
     if first is not None and last is not None and last < first:
         raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
     return rule
@@ -294,17 +289,16 @@ def _months(months: int | None, years: int | None) -> int:
     return (months or 0) + _MONTHS_A_YEAR * (years or 0)
 
 
-def _interval(interval: Duration | None, counts: dict[str, float]) -> Micros:
-    if (interval is None) is not bool(counts):
-        text = (
-            "give every() one interval, either as a duration or by units: every('15m') or every(minutes=15)"
-        )
-        raise InvalidTrigger(text)
+def _interval(interval: Duration | None, units: dict[str, object]) -> Micros:
+    if (interval is None) is not bool(units):
+        text = "give every() one interval, either as a duration or by units"
+        raise InvalidTrigger(f"{text}: every('15m') or every(minutes=15)")
     if interval is not None:
         return parse_duration(interval, what="interval")
-    for unit, count in counts.items():
+    length = 0
+    for unit, count in units.items():
         if isinstance(count, bool) or not isinstance(count, (int, float)):
-            raise InvalidTrigger(
-                f"{unit} must be a number, not {type(count).__name__}; use for example every(minutes=15)"
-            )
-    return sum(parse_duration(count * _UNITS[unit], what=unit) for unit, count in counts.items())
+            text = f"{unit} must be a number, not {type(count).__name__}"
+            raise InvalidTrigger(f"{text}; use for example every(minutes=15)")
+        length += parse_duration(count * _UNITS[unit], what=unit)
+    return length
