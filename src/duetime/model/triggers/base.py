@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
@@ -106,8 +107,11 @@ class Trigger(Protocol):
     def first(
         self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
     ) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing; `until` ends the search."""
-        return self.seek(instant, SearchBudget(until, steps))
+        """Return the first occurrence strictly after `instant`, or how far there is nothing.
+
+        `until` ends the search of a combined trigger, which looks a hundred years ahead at most.
+        """
+        return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
 
     def comes_at(self, instant: Instant) -> bool:
         """Tell whether `instant` is an occurrence."""
@@ -187,6 +191,12 @@ def set_fields(instance: object, **values: object) -> None:
     """Set fields of a frozen dataclass while it is made."""
     for name, value in values.items():
         object.__setattr__(instance, name, value)
+
+
+def draw_number(text: str) -> int:
+    """Return a number that is drawn from a text: the same in every process."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
 
 
 def given(**values: object) -> dict[str, object]:

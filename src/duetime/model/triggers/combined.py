@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -21,15 +20,14 @@ from duetime.model.time import (
     to_datetime,
 )
 from duetime.model.triggers.base import (
-    MOST_SEARCH_STEPS,
     NEVER,
-    SEARCH_HORIZON,
     NoOccurrence,
     SearchBudget,
     Trigger,
     check_instant,
     check_length,
     check_times,
+    draw_number,
     given,
     set_fields,
 )
@@ -73,15 +71,9 @@ class CombinedTrigger(Trigger):
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence strictly after `instant`, or how far there is nothing."""
 
-    def first(
-        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
-    ) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing, up to a hundred years."""
-        return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
-
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
-        found = self.seek(instant, SearchBudget(instant + SEARCH_HORIZON))
+        found = self.first(instant)
         return None if isinstance(found, NoOccurrence) else found
 
     def seeded(self, name: str) -> Self:
@@ -378,8 +370,7 @@ class Jitter(TriggerWrapper):
 
     def due(self, occurrence: Instant) -> Instant:
         """Return when the job of an occurrence falls due."""
-        drawn_from = f"jitter:{self.seed}:{occurrence}".encode("utf-8", "surrogatepass")
-        draw = int.from_bytes(hashlib.blake2b(drawn_from, digest_size=8).digest(), "big")
+        draw = draw_number(f"jitter:{self.seed}:{occurrence}")
         return min(self.trigger.due(occurrence) + draw % self.most, LATEST)
 
     def seeded(self, name: str) -> Self:
