@@ -19,6 +19,8 @@ _SHOWN = 3
 class At(Trigger):
     """Occurrences at the given instants, each once and in order."""
 
+    kind = "at"
+
     instants: tuple[Instant, ...]
 
     def __post_init__(self) -> None:
@@ -42,10 +44,6 @@ class At(Trigger):
         shown = [f"{to_datetime(instant):%Y-%m-%d %H:%M:%S}" for instant in self.instants[:_SHOWN]]
         more = len(self.instants) - len(shown)
         return f"at {', '.join(shown)}{f' and {more} more' if more else ''}, UTC"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "at", "instants": list(self.instants)}
 
 
 def at(moments: datetime | Iterable[datetime]) -> At:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
@@ -66,6 +66,8 @@ class Trigger(Protocol):
 
     __slots__ = ()
 
+    kind: ClassVar[str] = ""
+    """Its name where it is stored."""
     tz: str = "UTC"
     """The zone to show its times in."""
     times: int | None = None
@@ -85,8 +87,8 @@ class Trigger(Protocol):
         ...
 
     def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data that `from_spec` reads back."""
-        ...
+        """Return the rule as JSON-able data, which `trigger_from_spec` reads."""
+        return spec_of(self)
 
     def next_after(self, moment: datetime) -> datetime | None:
         """Return the first occurrence strictly after an aware `moment`, in UTC, or None if none is found."""
@@ -199,9 +201,24 @@ def draw_number(text: str) -> int:
     return int.from_bytes(digest, "big")
 
 
-def given(**values: object) -> dict[str, object]:
-    """Return the values that are not None."""
-    return {name: value for name, value in values.items() if value is not None}
+def spec_of(rule: Any) -> dict[str, object]:
+    """Return a trigger or calendar as JSON-able data: its kind, and the fields that are not left as they are."""
+    spec: dict[str, object] = {"type": rule.kind}
+    for one in fields(rule):
+        value = getattr(rule, one.name)
+        if one.init and value is not None and (value != one.default or one.name == "tz"):
+            spec[one.name] = _plain(value)
+    return spec
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case ((date(), _), *_):
+            return {str(day): name for day, name in value}
+        case (*parts,):
+            return [_plain(part) for part in parts]
+        case _:
+            return value.to_spec() if hasattr(value, "to_spec") else value
 
 
 def check_times(value: object, *, what: str) -> None:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from itertools import islice
-from typing import Protocol, Self, cast, runtime_checkable
+from typing import ClassVar, Protocol, Self, cast, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import WEEKDAYS, names_in_words, shown
 from duetime.model.time import EPOCH, SECOND, Instant, from_datetime, in_words, to_datetime
-from duetime.model.triggers.base import check_instant, check_whole, set_fields
+from duetime.model.triggers.base import check_instant, check_whole, set_fields, spec_of
 from duetime.model.triggers.zones import DAY_SECONDS, wall_second_at, zone
 
 
@@ -23,6 +23,9 @@ class Calendar(Protocol):
     """A pure rule that excludes stretches of time, each with its first instant and without its last."""
 
     __slots__ = ()
+
+    kind: ClassVar[str] = ""
+    """Its name where it is stored."""
 
     def until(self, instant: Instant) -> Instant | None:
         """Return an instant up to which all is excluded, or None if `instant` is open; the end may be excluded, too."""
@@ -37,8 +40,8 @@ class Calendar(Protocol):
         ...
 
     def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data that `from_spec` reads back."""
-        ...
+        """Return the calendar as JSON-able data, which `calendar_from_spec` reads."""
+        return spec_of(self)
 
     def placed(self, tz: str) -> Calendar:
         """Return this calendar read in `tz`, unless it has a zone of its own."""
@@ -55,6 +58,8 @@ MOST_CALENDARS = 50
 @dataclass(frozen=True, slots=True)
 class JoinedCalendars(Calendar):
     """Excludes what any of its parts excludes."""
+
+    kind = "joined"
 
     parts: tuple[Calendar, ...]
 
@@ -83,10 +88,6 @@ class JoinedCalendars(Calendar):
         """Say in English what is excluded."""
         return " and ".join(part.describe(known_tz=known_tz) for part in self.parts)
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {"type": "joined", "parts": [part.to_spec() for part in self.parts]}
-
     def placed(self, tz: str) -> JoinedCalendars:
         """Return these calendars read in `tz`, except those with a zone of their own."""
         return JoinedCalendars(tuple(part.placed(tz) for part in self.parts))
@@ -102,17 +103,13 @@ class WallCalendar(Calendar):
         set_fields(self, tz=_zone_key(self.tz))
 
     @abstractmethod
-    def reason(self, wall: int) -> str:
-        """Say why a wall second is excluded, which it is."""
-
-    @abstractmethod
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second is excluded."""
+    def reason(self, wall: int) -> str | None:
+        """Say why a wall second is excluded, or None if it is not."""
 
     def end_of(self, wall: int) -> int:
         """Return a wall second up to which all is excluded, as `wall` is: the midnight after days in a row."""
         end = (wall // DAY_SECONDS + 1) * DAY_SECONDS
-        while self.excludes(end):
+        while self.reason(end) is not None:
             end += DAY_SECONDS
         return end
 
@@ -121,12 +118,13 @@ class WallCalendar(Calendar):
         second = instant // SECOND
         stretch = zone(self.tz or "UTC").stretch_at(second)
         wall = second + stretch.offset
-        return min(self.end_of(wall) - stretch.offset, stretch.end) * SECOND if self.excludes(wall) else None
+        if self.reason(wall) is None:
+            return None
+        return min(self.end_of(wall) - stretch.offset, stretch.end) * SECOND
 
     def why(self, instant: Instant) -> str | None:
         """Say why `instant` is excluded, or None if it is not."""
-        wall = wall_second_at(zone(self.tz or "UTC"), instant)
-        return self.reason(wall) if self.excludes(wall) else None
+        return self.reason(wall_second_at(zone(self.tz or "UTC"), instant))
 
     def placed(self, tz: str) -> Self:
         """Return this calendar read in `tz`, unless it has a zone of its own."""
@@ -134,9 +132,6 @@ class WallCalendar(Calendar):
 
     def _in_zone(self, known_tz: str) -> str:
         return "" if self.tz in (None, known_tz) else f" in {self.tz}"
-
-    def _zone_spec(self) -> dict[str, object]:
-        return {} if self.tz is None else {"tz": self.tz}
 
 
 def shown_wall(wall: int) -> datetime:
@@ -156,6 +151,8 @@ _LONGEST_DAYS_TEXT = 100
 class Weekdays(WallCalendar):
     """Excludes whole days of the week; Monday is 0."""
 
+    kind = "weekdays"
+
     days: tuple[int, ...]
 
     def __post_init__(self) -> None:
@@ -164,21 +161,14 @@ class Weekdays(WallCalendar):
         if len(self.days) == _WEEK:
             raise InvalidTrigger("all seven days of the week are excluded; nothing would ever be due")
 
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second lies on one of the days."""
-        return weekday_of_wall(wall) in self.days
-
-    def reason(self, wall: int) -> str:
+    def reason(self, wall: int) -> str | None:
         """Name the day, such as `2026-12-26 is a Saturday`."""
-        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAYS[weekday_of_wall(wall)]}"
+        day = weekday_of_wall(wall)
+        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAYS[day]}" if day in self.days else None
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
         return f"on {names_in_words(self.days, WEEKDAYS)}{self._in_zone(known_tz)}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {"type": "weekdays", "days": list(self.days), **self._zone_spec()}
 
 
 def weekday_of_wall(wall: int) -> int:
@@ -231,6 +221,8 @@ _LONGEST_NAME = 100
 class Holidays(WallCalendar):
     """Excludes whole dates, each with a name or the empty text."""
 
+    kind = "holidays"
+
     dates: tuple[tuple[date, str], ...]
     _names: dict[int, str] = field(init=False, repr=False, compare=False)
     """The names by the number of the day."""
@@ -249,13 +241,11 @@ class Holidays(WallCalendar):
         names = {day.toordinal() - _EPOCH_ORDINAL: name for day, name in dates}
         set_fields(self, dates=dates, _names=names)
 
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second lies on one of the dates."""
-        return wall // DAY_SECONDS in self._names
-
-    def reason(self, wall: int) -> str:
+    def reason(self, wall: int) -> str | None:
         """Name the date, such as `2026-12-25 is a holiday (Christmas Day)`."""
-        name = self._names[wall // DAY_SECONDS]
+        name = self._names.get(wall // DAY_SECONDS)
+        if name is None:
+            return None
         return f"{shown_wall(wall):%Y-%m-%d} is a holiday{f' ({name})' if name else ''}"
 
     def describe(self, *, known_tz: str = "") -> str:
@@ -263,14 +253,6 @@ class Holidays(WallCalendar):
         days = [str(day) for day, _ in self.dates]
         text = f"{len(days)} holidays" if len(days) > _SHOWN else ", ".join(days)
         return f"on {text}{self._in_zone(known_tz)}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {
-            "type": "holidays",
-            "dates": {str(day): name for day, name in self.dates},
-            **self._zone_spec(),
-        }
 
 
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
@@ -282,6 +264,8 @@ class DailyBlackout(WallCalendar):
 
     `days` are the weekdays on which it begins.
     """
+
+    kind = "window"
 
     start: int
     end: int
@@ -298,21 +282,21 @@ class DailyBlackout(WallCalendar):
         if (self.start, self.end, len(self.days)) == (0, DAY_SECONDS, _WEEK):
             raise InvalidTrigger("a blackout of every whole day is all the time; nothing would ever be due")
 
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second lies in the window of one of the days."""
-        second, today = wall % DAY_SECONDS, weekday_of_wall(wall) in self.days
-        if self.start < self.end:
-            return today and self.start <= second < self.end
-        yesterday = weekday_of_wall(wall - DAY_SECONDS) in self.days
-        return (today and second >= self.start) or (yesterday and second < self.end)
-
     def end_of(self, wall: int) -> int:
         """Return the end of the window, or midnight."""
         midnight = wall - wall % DAY_SECONDS
         return midnight + (self.end if wall % DAY_SECONDS < self.end else DAY_SECONDS)
 
-    def reason(self, wall: int) -> str:
-        """Name the window, such as `23:30 lies between 22:00 and 06:00`."""
+    def reason(self, wall: int) -> str | None:
+        """Name the window, such as `23:30:00 lies between 22:00 and 06:00`."""
+        second, over_midnight = wall % DAY_SECONDS, self.end < self.start
+        # After midnight a window has begun on the day before.
+        began = wall - DAY_SECONDS if over_midnight and second < self.end else wall
+        inside = (
+            second >= self.start or second < self.end if over_midnight else self.start <= second < self.end
+        )
+        if not inside or weekday_of_wall(began) not in self.days:
+            return None
         return f"{shown_wall(wall):%H:%M:%S} lies between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
 
     def describe(self, *, known_tz: str = "") -> str:
@@ -322,15 +306,12 @@ class DailyBlackout(WallCalendar):
             f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(known_tz)}"
         )
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        days = {} if len(self.days) == _WEEK else {"days": list(self.days)}
-        return {"type": "window", "start": self.start, "end": self.end, **days, **self._zone_spec()}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleBlackout(Calendar):
     """Excludes `start <= instant < end`, once."""
+
+    kind = "span"
 
     start: Instant
     end: Instant
@@ -358,10 +339,6 @@ class SingleBlackout(Calendar):
         del known_tz
         start, end = to_datetime(self.start), to_datetime(self.end)
         return f"from {start:%Y-%m-%d %H:%M:%S} until {end:%Y-%m-%d %H:%M:%S} UTC"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {"type": "span", "start": self.start, "end": self.end}
 
 
 def read_time_of_day(value: object, *, what: str) -> int:

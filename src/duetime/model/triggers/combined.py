@@ -28,7 +28,6 @@ from duetime.model.triggers.base import (
     check_length,
     check_times,
     draw_number,
-    given,
     set_fields,
 )
 from duetime.model.triggers.calendars import Calendar
@@ -104,7 +103,6 @@ def _size(trigger: Trigger) -> int:
 class SeveralTriggers(CombinedTrigger):
     """A rule over triggers of equal rank."""
 
-    kind: ClassVar[str]
     joined_by: ClassVar[str]
 
     parts: tuple[Trigger, ...]
@@ -132,10 +130,6 @@ class SeveralTriggers(CombinedTrigger):
     def describe(self) -> str:
         """Say the rule in English."""
         return self.joined_by.join(map(quoted, self.parts))
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": self.kind, "parts": [part.to_spec() for part in self.parts]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +238,8 @@ class Except(TriggerWrapper):
     A calendar without a zone of its own is read in the zone of the trigger.
     """
 
+    kind = "except"
+
     calendar: Calendar
 
     def __post_init__(self) -> None:
@@ -272,14 +268,12 @@ class Except(TriggerWrapper):
         """Say the rule in English."""
         return f"{quoted(self.trigger)}, except {self.calendar.describe(known_tz=self.tz)}"
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "except", "trigger": self.trigger.to_spec(), "calendar": self.calendar.to_spec()}
-
 
 @dataclass(frozen=True, slots=True)
 class Between(TriggerWrapper):
     """The occurrences of a trigger from `start` to `end`, both included."""
+
+    kind = "between"
 
     start: Instant | None = None
     end: Instant | None = None
@@ -322,11 +316,6 @@ class Between(TriggerWrapper):
             text += f", until {in_words(self.end)}"
         return text
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        bounds = given(start=self.start, end=self.end)
-        return {"type": "between", "trigger": self.trigger.to_spec(), **bounds}
-
     @property
     def _end(self) -> Instant:
         return LATEST if self.end is None else self.end
@@ -335,6 +324,8 @@ class Between(TriggerWrapper):
 @dataclass(frozen=True, slots=True)
 class AtMost(TriggerWrapper):
     """The occurrences of a trigger until `most` of them have become jobs; skipped ones do not count."""
+
+    kind = "at_most"
 
     most: int
 
@@ -347,10 +338,6 @@ class AtMost(TriggerWrapper):
         """Say the rule in English."""
         return f"{quoted(self.trigger)}, at most {'once' if self.most == 1 else f'{self.most} times'}"
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "at_most", "trigger": self.trigger.to_spec(), "most": self.most}
-
 
 @dataclass(frozen=True, slots=True)
 class Jitter(TriggerWrapper):
@@ -358,6 +345,8 @@ class Jitter(TriggerWrapper):
 
     By how much is drawn from the seed and the occurrence, so that every process comes to the same time.
     """
+
+    kind = "jitter"
 
     most: Micros
     seed: str = ""
@@ -380,8 +369,3 @@ class Jitter(TriggerWrapper):
     def describe(self) -> str:
         """Say the rule in English."""
         return f"{quoted(self.trigger)}, each up to {describe_duration(self.most)} later"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        spec: dict[str, object] = {"type": "jitter", "trigger": self.trigger.to_spec(), "most": self.most}
-        return spec | {"seed": self.seed} if self.seed else spec

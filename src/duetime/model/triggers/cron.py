@@ -31,6 +31,8 @@ class Cron(Trigger):
     with `*` follows the wall clock instead: nothing is made up in the gap, and the repeated hour repeats.
     """
 
+    kind = "cron"
+
     expression: str
     tz: str = "UTC"
     seed: str = ""
@@ -91,11 +93,6 @@ class Cron(Trigger):
     def describe(self) -> str:
         """Say the rule in English."""
         return f"{describe_cron(self.fields)}, {self.tz}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        spec: dict[str, object] = {"type": "cron", "expression": self.expression, "tz": self.tz}
-        return spec | {"seed": self.seed} if self.seed else spec
 
 
 def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron | Every:

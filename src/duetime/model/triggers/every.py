@@ -30,7 +30,6 @@ from duetime.model.triggers.base import (
     check_length,
     check_times,
     check_whole,
-    given,
     set_fields,
 )
 from duetime.model.triggers.zones import (
@@ -81,14 +80,12 @@ class RepeatedTrigger(Trigger):
             text += ", 1 time" if self.times == 1 else f", {self.times} times"
         return text
 
-    def bounds_spec(self) -> dict[str, object]:
-        """Return the bounds that are given, as JSON-able data."""
-        return given(start=self.start, end=self.end, times=self.times)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every(RepeatedTrigger):
     """Occurrences at `start`, `start + interval` and so on: not past `end`."""
+
+    kind = "every"
 
     interval: Micros
 
@@ -125,10 +122,6 @@ class Every(RepeatedTrigger):
             text += f", from {in_words(self.start)}"
         return text + self.end_in_words()
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "every", "interval": self.interval, **self.bounds_spec()}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarSteps(RepeatedTrigger):
@@ -137,6 +130,8 @@ class CalendarSteps(RepeatedTrigger):
     The time of day is that of the start on the wall clock. A month without the day has its last day instead, or with
     `missing="skip"` none.
     """
+
+    kind = "steps"
 
     months: int
     tz: str = "UTC"
@@ -187,11 +182,6 @@ class CalendarSteps(RepeatedTrigger):
             text += f", from {wall:%Y-%m-%d %H:%M:%S}"
         text += f", {self.tz}{self.end_in_words()}"
         return f"{text}, where the month has that day" if self.missing == "skip" else text
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        missing = {"missing": "skip"} if self.missing == "skip" else {}
-        return {"type": "steps", "months": self.months, "tz": self.tz, **self.bounds_spec(), **missing}
 
     def _first_from(self, wall: int, anchor: int) -> int | None:
         """Return the first step at or after a wall second; the calendar repeats, so that a few hundred tries suffice."""
@@ -261,7 +251,8 @@ def every(
     the wall clock of `tz`, which is the zone of `start` unless given; a month without the day has its last day
     instead, or with `missing="skip"` none.
     """
-    units = given(seconds=seconds, minutes=minutes, hours=hours, days=days, weeks=weeks)
+    counts = zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True)
+    units = {unit: count for unit, count in counts if count is not None}
     first = None if start is None else from_datetime(start, what="start")
     last = None if end is None else from_datetime(end, what="end")
     rule: Every | CalendarSteps
@@ -289,7 +280,7 @@ def _months(months: int | None, years: int | None) -> int:
     return (months or 0) + _MONTHS_A_YEAR * (years or 0)
 
 
-def _interval(interval: Duration | None, units: dict[str, object]) -> Micros:
+def _interval(interval: Duration | None, units: dict[str, float]) -> Micros:
     if (interval is None) is not bool(units):
         text = "give every() one interval, either as a duration or by units"
         raise InvalidTrigger(f"{text}: every('15m') or every(minutes=15)")

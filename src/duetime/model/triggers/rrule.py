@@ -66,6 +66,8 @@ class RRule(Trigger):
     A wall time that a change of the clock swallows comes once, right after the gap; one that comes twice counts once.
     """
 
+    kind = "rrule"
+
     # A step of a search into a year of days, which is what dateutil looks through.
     cost = 50
 
@@ -120,10 +122,6 @@ class RRule(Trigger):
         start = _EPOCH + timedelta(seconds=self._first)
         text = f"{_describe(self._parts)}, from {start:%Y-%m-%d %H:%M:%S}, {self.tz}"
         return text if self._end == LATEST else f"{text}, until {in_words(self._end)}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "rrule", "rule": self.rule, "start": self.start, "tz": self.tz}
 
     def first_from(self, wall: int) -> int | None:
         """Return the first wall second at or after `wall` that the rule names."""

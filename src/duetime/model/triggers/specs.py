@@ -40,29 +40,16 @@ from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
 
+_TRIGGERS = (
+    Cron, Every, CalendarSteps, RRule, At, Union, Intersection, Except, Between, AtMost, Jitter,
+)  # fmt: skip
+_CALENDARS = (Holidays, Weekdays, DailyBlackout, SingleBlackout)
 _READERS: dict[str, dict[object, Callable[..., Any]]] = {
-    "trigger": {
-        "cron": Cron,
-        "every": Every,
-        "steps": CalendarSteps,
-        "rrule": RRule,
-        "at": At,
-        "union": Union,
-        "intersection": Intersection,
-        "except": Except,
-        "between": Between,
-        "at_most": AtMost,
-        "jitter": Jitter,
-    },
+    "trigger": {one.kind: one for one in _TRIGGERS},
+    "calendar": {one.kind: one for one in (*_CALENDARS, JoinedCalendars)},
     # Joined calendars are stored flat.
-    "joined calendar": {
-        "holidays": Holidays,
-        "weekdays": Weekdays,
-        "window": DailyBlackout,
-        "span": SingleBlackout,
-    },
+    "joined calendar": {one.kind: one for one in _CALENDARS},
 }
-_READERS["calendar"] = _READERS["joined calendar"] | {"joined": JoinedCalendars}
 
 
 def trigger_from_spec(spec: Mapping[str, Any]) -> Trigger:
