@@ -260,12 +260,12 @@ class ScheduleFacts(Situation):
     @property
     def trigger(self) -> Trigger | None:
         """The trigger it has now, or had last."""
-        triggers = (read_trigger(version.value) for version in self.versions("trigger"))
+        triggers = (trigger_if_readable(version.value) for version in self.versions("trigger"))
         return next((trigger for trigger in triggers if trigger is not None), None)
 
     def trigger_at(self, instant: Instant) -> Trigger | None:
         """The trigger it had at an instant."""
-        return read_trigger(self.value_at("trigger", instant))
+        return trigger_if_readable(self.value_at("trigger", instant))
 
     def versions(self, name: str) -> Iterator[FieldVersion]:
         """Yield what a field of the schedule has been, newest first."""
@@ -293,8 +293,3 @@ def before_and_after(entry: StoredAuditEntry, name: str) -> tuple[Any, Any] | No
             return before, after
         case _:
             return None
-
-
-def read_trigger(spec: object) -> Trigger | None:
-    """Return the trigger of a spec; `None` when it cannot be read."""
-    return trigger_if_readable(spec) if isinstance(spec, str) else None

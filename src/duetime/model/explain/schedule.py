@@ -14,7 +14,6 @@ from duetime.model.explain.facts import (
     before_and_after,
     first_line,
     length,
-    read_trigger,
     sentences,
 )
 from duetime.model.explain.job import hindrances, job_story
@@ -26,7 +25,7 @@ from duetime.model.time import LONGEST_DURATION, Instant, Micros, describe_durat
 from duetime.model.triggers.base import NoOccurrence, Trigger
 from duetime.model.triggers.combined import Between, CombinedTrigger, Except
 from duetime.model.triggers.preview import clock_change_note
-from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_if_readable
 
 MOST_TOLD = 5
 """How many records of the time that was asked about are told."""
@@ -324,7 +323,7 @@ def _edits(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     """Yield the changes of the trigger that have to do with the time: only on one side of each does it occur then."""
     newer: Trigger | None = None
     for value, _, entry in facts.versions("trigger"):
-        older = read_trigger(value)
+        older = trigger_if_readable(value)
         if entry is not None and older is not None and newer is not None:
             was, became = occurrence_in(older, window), occurrence_in(newer, window)
             if (was is None) is not (became is None):

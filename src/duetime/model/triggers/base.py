@@ -233,6 +233,13 @@ def check_instant(value: object, *, what: str) -> None:
     check_whole(value, what=what, low=EARLIEST, high=LATEST, expected="an instant between 1970 and 9000")
 
 
+def check_instants(**values: object) -> None:
+    """Raise `InvalidTrigger` unless all that are given are instants in range."""
+    for name, value in values.items():
+        if value is not None:
+            check_instant(value, what=name)
+
+
 def check_length(value: object, *, what: str, low: Micros, high: Micros, expected: str) -> None:
     """Raise `InvalidTrigger` unless `value` is a length of time in range; the message has it in words."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
@@ -258,9 +265,7 @@ def check_comes(trigger: Trigger, now: Instant) -> None:
 
     A trigger whose search runs out of steps is let through: it may come, and its schedule goes on searching.
     """
-    found = trigger.first(now)
-    if isinstance(found, NoOccurrence):
-        found = trigger.first(now, steps=MOST_CHECK_STEPS)
+    found = trigger.first(now, steps=MOST_CHECK_STEPS)
     if isinstance(found, NoOccurrence) and found.through >= min(now + SEARCH_HORIZON, LATEST):
         since = "" if now == EARLIEST else f" after {in_words(now)}"
         text = f"the trigger ({trigger.describe()}) never comes{since}"
@@ -274,11 +279,8 @@ def check_pace(trigger: Trigger, now: Instant, shortest: Micros) -> None:
         if before is None or (following := trigger.after(before)) is None:
             return
         if following - before < shortest:
-            moments = f"{_exact(before)} and {_exact(following)}"
+            both = (to_datetime(instant) for instant in (before, following))
+            moments = " and ".join(moment.isoformat(sep=" ", timespec="milliseconds") for moment in both)
             text = f"the trigger ({trigger.describe()}) comes at {moments}, closer than {describe_duration(shortest)}"
             raise InvalidTrigger(f"{text}; make it rarer, or allow it with Scheduler(shortest_interval=...)")
         before = following
-
-
-def _exact(instant: Instant) -> str:
-    return to_datetime(instant).isoformat(sep=" ", timespec="milliseconds")

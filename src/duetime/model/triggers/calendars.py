@@ -6,16 +6,16 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from itertools import islice
 from typing import ClassVar, Protocol, Self, cast, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import WEEKDAYS, names_in_words, shown
-from duetime.model.time import EPOCH, SECOND, Instant, from_datetime, in_words, to_datetime
-from duetime.model.triggers.base import check_instant, check_whole, set_fields, spec_of
-from duetime.model.triggers.zones import DAY_SECONDS, wall_second_at, zone
+from duetime.model.time import SECOND, Instant, from_datetime, in_words, to_datetime
+from duetime.model.triggers.base import check_instants, check_whole, set_fields, spec_of
+from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY, shown_wall, wall_second_at, zone
 
 
 @runtime_checkable
@@ -134,11 +134,6 @@ class WallCalendar(Calendar):
         return "" if self.tz in (None, known_tz) else f" in {self.tz}"
 
 
-def shown_wall(wall: int) -> datetime:
-    """Return a wall second as a datetime to be formatted."""
-    return EPOCH + timedelta(seconds=wall)
-
-
 _WEEK = 7
 _SHORT_NAMES = [name[:3].upper() for name in WEEKDAYS]
 _DAY_NUMBERS = {name.upper(): number % _WEEK for number, name in enumerate((*WEEKDAYS, *_SHORT_NAMES))}
@@ -212,7 +207,6 @@ def _weekday_number(name: str, text: str) -> int:
 
 MOST_DATES = 10_000
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _SHOWN = 3
 _LONGEST_NAME = 100
 
@@ -238,7 +232,7 @@ class Holidays(WallCalendar):
                 text = f"the name of the holiday {day} is a text of up to {_LONGEST_NAME} characters"
                 raise InvalidTrigger(f"{text}, not {shown(name)}")
         dates = tuple(sorted(dict(self.dates).items()))
-        names = {day.toordinal() - _EPOCH_ORDINAL: name for day, name in dates}
+        names = {day.toordinal() - EPOCH_DAY: name for day, name in dates}
         set_fields(self, dates=dates, _names=names)
 
     def reason(self, wall: int) -> str | None:
@@ -317,8 +311,7 @@ class SingleBlackout(Calendar):
     end: Instant
 
     def __post_init__(self) -> None:
-        check_instant(self.start, what="start")
-        check_instant(self.end, what="end")
+        check_instants(start=self.start, end=self.end)
         if self.end <= self.start:
             raise InvalidTrigger(
                 f"end {to_datetime(self.end)} must lie after start {to_datetime(self.start)}"

@@ -24,7 +24,7 @@ from duetime.model.triggers.base import (
     NoOccurrence,
     SearchBudget,
     Trigger,
-    check_instant,
+    check_instants,
     check_length,
     check_times,
     draw_number,
@@ -284,9 +284,7 @@ class Between(TriggerWrapper):
             raise InvalidTrigger(
                 "between() needs a start or an end, such as between(end=datetime(2030, 1, 1, tzinfo=UTC))"
             )
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value is not None:
-                check_instant(value, what=name)
+        check_instants(start=self.start, end=self.end)
         if self.start is not None and self.end is not None and self.end < self.start:
             text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
             raise InvalidTrigger(f"{text}; nothing would ever be due")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from calendar import isleap
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
@@ -22,11 +21,10 @@ from duetime.model.text import (
     times_in_words,
 )
 from duetime.model.triggers.base import draw_number, set_fields
-from duetime.model.triggers.zones import DAY_SECONDS
+from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY
 
 LAST_YEAR = 9_000
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _MONTH_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY = 2
 _SATURDAY, _SUNDAY = 6, 0
@@ -112,7 +110,7 @@ class CronFields:
     def first_from(self, wall: int) -> int | None:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
         number, second = divmod(wall, DAY_SECONDS)
-        today = date.fromordinal(_EPOCH_ORDINAL + number)
+        today = date.fromordinal(EPOCH_DAY + number)
         due = self._due_in(today.year, today.month) >> today.day
         if due & 1 and (time := self._time_from(second)) is not None:
             return wall - second + time
@@ -125,7 +123,7 @@ class CronFields:
     def count(self, start: int, end: int) -> int:
         """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""
         (first, second), (last, until) = divmod(start, DAY_SECONDS), divmod(end, DAY_SECONDS)
-        begins, ends = (date.fromordinal(_EPOCH_ORDINAL + number) for number in (first, last))
+        begins, ends = (date.fromordinal(EPOCH_DAY + number) for number in (first, last))
         found = self._days_between(begins, ends) * self._times_before(DAY_SECONDS)
         if self._due_in(ends.year, ends.month) >> ends.day & 1:
             found += self._times_before(until)
@@ -169,7 +167,7 @@ class CronFields:
             if year > LAST_YEAR:
                 return None
             if due := self.days.in_month(year, month):
-                return date(year, month, lowest_bit(due)).toordinal() - _EPOCH_ORDINAL
+                return date(year, month, lowest_bit(due)).toordinal() - EPOCH_DAY
 
 
 def _nearest_workday(day: int, *, first: int, length: int) -> int:
@@ -419,7 +417,11 @@ _MINUTES = 60
 def describe_cron(fields: CronFields) -> str:
     """Return one English phrase, such as `at 09:00 on Monday to Friday in May`."""
     days = _days(fields.days)
-    months = "" if fields.months == _ALL_MONTHS else f" in {_names(fields.months >> 1, MONTHS)}"
+    months = (
+        ""
+        if fields.months == _ALL_MONTHS
+        else f" in {names_in_words(bit_positions(fields.months >> 1), MONTHS)}"
+    )
     time = _time(fields)
     if not days and not months and time.startswith("at ") and " of " not in time:
         days = " every day"
@@ -466,7 +468,7 @@ def _days(days: CronDays) -> str:
         dates.append("the last Monday-to-Friday day of the month")
     near = bit_positions(days.near & _ALL_DATES)
     dates += [f"the Monday-to-Friday day nearest to day {day} of the month" for day in near]
-    weekdays = [_names(days.weekdays, _WEEKDAYS)] if days.weekdays else []
+    weekdays = [names_in_words(bit_positions(days.weekdays), _WEEKDAYS)] if days.weekdays else []
     for position in bit_positions(days.nth):
         week, weekday = divmod(position, _WEEK)
         order = "last" if week == _LAST_WEEK else ORDINALS[week + 1]
@@ -479,10 +481,6 @@ def _days(days: CronDays) -> str:
     if days.weekdays != _ALL_WEEKDAYS:
         told.append(join_words(weekdays, word="or"))
     return f" on {' if also on '.join(told)}" if told else ""
-
-
-def _names(mask: int, names: Sequence[str]) -> str:
-    return names_in_words(bit_positions(mask), names)
 
 
 def _runs(values: list[int]) -> str:

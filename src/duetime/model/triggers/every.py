@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, TypeAlias, overload
 from zoneinfo import ZoneInfo
@@ -22,11 +22,10 @@ from duetime.model.time import (
     from_datetime,
     in_words,
     parse_duration,
-    to_datetime,
 )
 from duetime.model.triggers.base import (
     Trigger,
-    check_instant,
+    check_instants,
     check_length,
     check_times,
     check_whole,
@@ -34,8 +33,9 @@ from duetime.model.triggers.base import (
 )
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
-    Zone,
+    EPOCH_DAY,
     first_after_wall,
+    shown_wall,
     wall_second_at,
     zone,
     zone_name_of,
@@ -46,7 +46,6 @@ Missing: TypeAlias = Literal["last", "skip"]
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 _MONTHS_A_YEAR = 12
 _MOST_MONTHS = 1_200
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LAST_MONTH = 9_000 * _MONTHS_A_YEAR
 
 
@@ -62,9 +61,7 @@ class RepeatedTrigger(Trigger):
     times: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value is not None:
-                check_instant(value, what=name)
+        check_instants(start=self.start, end=self.end)
         if self.times is not None:
             check_times(self.times, what="times")
 
@@ -136,7 +133,6 @@ class CalendarSteps(RepeatedTrigger):
     months: int
     tz: str = "UTC"
     missing: Missing = "last"
-    _zone: Zone = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         expected = "a whole number of months from 1 to 1,200 (100 years)"
@@ -144,8 +140,7 @@ class CalendarSteps(RepeatedTrigger):
         RepeatedTrigger.__post_init__(self)
         if self.missing not in ("last", "skip"):
             raise InvalidTrigger(f"missing must be 'last' or 'skip', not {shown(self.missing)}")
-        place = zone(self.tz)
-        set_fields(self, tz=place.key, _zone=place)
+        set_fields(self, tz=zone(self.tz).key)
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
@@ -154,8 +149,10 @@ class CalendarSteps(RepeatedTrigger):
             return start if start <= self.last_instant else None
         # Steps are whole seconds on the wall; the fraction of the start rides along.
         fraction = start % SECOND
-        anchor = wall_second_at(self._zone, start)
-        found = first_after_wall(self._zone, instant - fraction, lambda wall: self._first_from(wall, anchor))
+        anchor = wall_second_at(zone(self.tz), start)
+        found = first_after_wall(
+            zone(self.tz), instant - fraction, lambda wall: self._first_from(wall, anchor)
+        )
         return None if found is None or found + fraction > self.last_instant else found + fraction
 
     def count(self, after: Instant, until: Instant) -> int | None:
@@ -178,14 +175,14 @@ class CalendarSteps(RepeatedTrigger):
         told = " ".join(f"{count} {unit}{'s' * (count > 1)}" for count, unit in counts if count)
         text = f"every {told}" if years and months else f"every {told.removeprefix('1 ')}"
         if self.start is not None:
-            wall = to_datetime(wall_second_at(self._zone, self.start) * SECOND)
+            wall = shown_wall(wall_second_at(zone(self.tz), self.start))
             text += f", from {wall:%Y-%m-%d %H:%M:%S}"
         text += f", {self.tz}{self.end_in_words()}"
         return f"{text}, where the month has that day" if self.missing == "skip" else text
 
     def _first_from(self, wall: int, anchor: int) -> int | None:
         """Return the first step at or after a wall second; the calendar repeats, so that a few hundred tries suffice."""
-        begin, day = (date.fromordinal(_EPOCH_DAY + at // DAY_SECONDS) for at in (anchor, wall))
+        begin, day = (date.fromordinal(EPOCH_DAY + at // DAY_SECONDS) for at in (anchor, wall))
         first, wanted = (one.year * _MONTHS_A_YEAR + one.month - 1 for one in (begin, day))
         count = max(1, (wanted - first) // self.months)
         while (number := first + count * self.months) <= _LAST_MONTH:
@@ -195,7 +192,7 @@ class CalendarSteps(RepeatedTrigger):
             if begin.day > length and self.missing == "skip":
                 continue
             day = date(year, month + 1, min(begin.day, length))
-            step = (day.toordinal() - _EPOCH_DAY) * DAY_SECONDS + anchor % DAY_SECONDS
+            step = (day.toordinal() - EPOCH_DAY) * DAY_SECONDS + anchor % DAY_SECONDS
             if step >= wall:
                 return step
         return None
@@ -255,22 +252,19 @@ def every(
     units = {unit: count for unit, count in counts if count is not None}
     first = None if start is None else from_datetime(start, what="start")
     last = None if end is None else from_datetime(end, what="end")
-    rule: Every | CalendarSteps
+    if first is not None and last is not None and last < first:
+        raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
     if months is not None or years is not None:
         if interval is not None or units:
             text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
             raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
         number, place = _months(months, years), zone_name_of(tz, start)
         bounds = {"start": first, "end": last, "times": times}
-        rule = CalendarSteps(months=number, tz=place, missing=missing or "last", **bounds)
-    elif tz is not None or missing is not None:
+        return CalendarSteps(months=number, tz=place, missing=missing or "last", **bounds)
+    if tz is not None or missing is not None:
         example = "every(months=1, tz='Europe/Riga')"
         raise InvalidTrigger(f"tz and missing are for steps on the calendar, such as {example}")
-    else:
-        rule = Every(interval=_interval(interval, units), start=first, end=last, times=times)
-    if first is not None and last is not None and last < first:
-        raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
-    return rule
+    return Every(interval=_interval(interval, units), start=first, end=last, times=times)
 
 
 def _months(months: int | None, years: int | None) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from duetime.model.time import EPOCH, SECOND, Instant, to_datetime
+from duetime.model.time import SECOND, Instant, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps
 from duetime.model.triggers.rrule import RRule
-from duetime.model.triggers.zones import DAY_SECONDS, OffsetPeriod, Zone, wall_second_at, zone
+from duetime.model.triggers.zones import DAY_SECONDS, OffsetPeriod, Zone, shown_wall, wall_second_at, zone
 
 
 def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
@@ -69,8 +69,8 @@ def _fixed_note(rule: CalendarSteps | RRule, second: int) -> str | None:
 
 def _missing(first: int, wall: int, *, others: int = 0) -> str:
     """Say that a wall time, and perhaps others, are skipped before `wall`."""
-    moment = _moment(first)
-    same_day = moment.date() == _moment(wall).date()
+    moment = shown_wall(first)
+    same_day = moment.date() == shown_wall(wall).date()
     told = _clock(first) if same_day else f"{moment:%Y-%m-%d} {_clock(first)}"
     day = " on this day" if same_day else ""
     text = f"{told} and {others:,} more do not exist{day}" if others else f"{told} does not exist{day}"
@@ -88,12 +88,7 @@ def _comes_again(place: Zone, stretch: OffsetPeriod, wall: int) -> bool:
 
 
 def _clock(wall: int) -> str:
-    moment = _moment(wall)
-    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
-
-
-def _moment(wall: int) -> datetime:
-    return EPOCH + timedelta(seconds=wall)
+    return f"{shown_wall(wall):%H:%M:%S}" if wall % 60 else f"{shown_wall(wall):%H:%M}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,6 @@ from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words
 from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant, set_fields
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
-    Zone,
     first_after_wall,
     wall_second_at,
     zone,
@@ -74,7 +73,6 @@ class RRule(Trigger):
     rule: str
     start: Instant
     tz: str = "UTC"
-    _zone: Zone = field(init=False, repr=False, compare=False)
     _parts: dict[str, str] = field(init=False, repr=False, compare=False)
     """The parts of the rule, with what it leaves open taken from the start, so that it can be asked from anywhere."""
     _dates: Any = field(init=False, repr=False, compare=False)
@@ -97,7 +95,7 @@ class RRule(Trigger):
         except ValueError as error:
             raise InvalidTrigger(f"the rule {text!r} cannot be: {error}") from error
         set_fields(self, rule=text, start=start, tz=place.key)
-        set_fields(self, _zone=place, _end=end, _parts=parts, _dates=dates, _first=first)
+        set_fields(self, _end=end, _parts=parts, _dates=dates, _first=first)
         if self.after(start - 1) is None:
             raise InvalidTrigger(
                 f"the rule {text!r} never comes: no date fits it from its start on, before its end"
@@ -105,7 +103,7 @@ class RRule(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        found = first_after_wall(self._zone, max(instant, self.start - 1), self.first_from)
+        found = first_after_wall(zone(self.tz), max(instant, self.start - 1), self.first_from)
         return found if found is not None and found <= self._end else None
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
@@ -114,7 +112,7 @@ class RRule(Trigger):
         if not isinstance(found, NoOccurrence) or not found.proved:
             return found
         # That nothing fits is known as far as dateutil looks; that the rule is over, for good.
-        searched = from_datetime(self._last_day(wall_second_at(self._zone, max(instant, self.start))))
+        searched = from_datetime(self._last_day(wall_second_at(zone(self.tz), max(instant, self.start))))
         return NoOccurrence(searched) if instant < searched < self._end else found
 
     def describe(self) -> str:

@@ -157,7 +157,7 @@ def trigger_from_text(text: str) -> Trigger:
     """Read what `trigger_to_text` wrote; raise `InvalidTrigger` for anything else."""
     try:
         spec = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidTrigger(f"a trigger is stored as JSON, not as {shown(text)}") from error
     try:
         return trigger_from_spec(spec)
@@ -170,10 +170,8 @@ def trigger_from_text(text: str) -> Trigger:
 
 def trigger_if_readable(text: str) -> Trigger | None:
     """Read what `trigger_to_text` wrote; `None` where a later version did, or one with extras that are not installed here."""
-    try:
-        return trigger_from_text(text)
-    except ValueError:
-        return None
+    trigger = trigger_to_show(text)
+    return None if isinstance(trigger, UnreadableTrigger) else trigger
 
 
 def trigger_to_show(text: str) -> Trigger:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from duetime.model.text import shown
 from duetime.model.time import EPOCH, LATEST, SECOND, Instant
 
 DAY_SECONDS = 86_400
+EPOCH_DAY = EPOCH.toordinal()
 
 _BLOCK = 366 * DAY_SECONDS
 # No zone has changed its offset twice within six days since 1970, so that samples this close miss nothing.
@@ -82,13 +83,8 @@ class Zone:
         return [change for change in found if change < high]
 
     def _change(self, left: int, right: int, before: int) -> int:
-        while right - left > 1:
-            middle = (left + right) // 2
-            if self._offset(middle) == before:
-                left = middle
-            else:
-                right = middle
-        return right
+        seconds = range(left + 1, right + 1)
+        return seconds[bisect_left(seconds, True, key=lambda second: self._offset(second) != before)]  # noqa: FBT003
 
     def _offset(self, second: int) -> int:
         delta = (EPOCH + timedelta(seconds=second)).astimezone(self._info).utcoffset()
@@ -147,6 +143,11 @@ def wall_second_at(place: Zone, instant: Instant) -> int:
     """Return the wall second that the clock shows at `instant`."""
     second = instant // SECOND
     return second + place.stretch_at(second).offset
+
+
+def shown_wall(wall: int) -> datetime:
+    """Return a wall second as a datetime to be formatted."""
+    return EPOCH + timedelta(seconds=wall)
 
 
 def zone_name_of(tz: str | ZoneInfo | None, start: datetime | None) -> str:
