@@ -136,7 +136,7 @@ async def test_a_week_of_five_hundred_minute_schedules_is_made_up_for_as_each_po
         assert len(ran) == SCHEDULES // len(MADE) * sum(MADE)
 
 
-async def test_triggers_that_cannot_count_are_walked_a_bounded_stretch_at_a_time(
+async def test_triggers_that_cannot_count_are_walked_a_bounded_period_at_a_time(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = len(POLICIES)

@@ -200,7 +200,7 @@ def _by_hour(minutes: dict[int, float], place: ZoneInfo) -> Iterator[HourLoad]:
     hours: defaultdict[int, float] = defaultdict(float)
     for minute, jobs in minutes.items():
         second = minute * 60
-        offset = offsets.stretch_at(second).offset
+        offset = offsets.period_at(second).offset
         hours[(second + offset) // _HOUR_SECONDS * _HOUR_SECONDS - offset] += jobs
     for second, jobs in sorted(hours.items()):
         yield HourLoad(at=to_datetime(second * SECOND).astimezone(place), jobs=round(jobs))
@@ -254,8 +254,8 @@ def _count(number: int, what: str) -> str:
     return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
-_NO_JOBS_SHADE = "."
-_SHADES = ":-=+*#@"
+_SHADES = ".:-=+*#@"
+"""For an hour without jobs, then for more and more of them."""
 
 
 def heat_map(hours: Iterable[tuple[datetime, int]]) -> Iterator[str]:
@@ -265,21 +265,17 @@ def heat_map(hours: Iterable[tuple[datetime, int]]) -> Iterator[str]:
         # Where clocks are set back, an hour of the wall clock comes twice.
         days.setdefault(begins.date(), Counter())[begins.hour] += jobs
     most = max(jobs for day in days.values() for jobs in day.values())
-    step = max(1, -(-most // len(_SHADES)))
+    step = max(1, -(-most // (len(_SHADES) - 1)))
     yield f"{'':16}{'    '.join(f'{hour:02}' for hour in range(0, 24, 3))}"
     for number, day in sorted(days.items()):
-        shades = "".join(_shade(day[hour], step) * 2 if hour in day else "  " for hour in range(24))
+        shades = "".join(_SHADES[-(-day[hour] // step)] * 2 if hour in day else "  " for hour in range(24))
         yield f"{number:%a %Y-%m-%d}  {shades}  {day.total():,}"
     yield f"{'':16}{_legend(step, most)}"
 
 
-def _shade(jobs: int, step: int) -> str:
-    return _SHADES[(jobs - 1) // step] if jobs else _NO_JOBS_SHADE
-
-
 def _legend(step: int, most: int) -> str:
-    ranges = [f"{_NO_JOBS_SHADE} none"]
-    for shade, low in zip(_SHADES, range(1, most + 1, step), strict=False):
+    ranges = [f"{_SHADES[0]} none"]
+    for shade, low in zip(_SHADES[1:], range(1, most + 1, step), strict=False):
         high = low + step - 1
         ranges.append(f"{shade} {low:,}" if low == high else f"{shade} {low:,} to {high:,}")
     return "jobs an hour: " + ", ".join(ranges)

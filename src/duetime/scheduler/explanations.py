@@ -87,14 +87,12 @@ async def explain_schedule_at(store: Store, name: str, at: datetime | None) -> S
     if facts.trigger is not None:
         facts = replace(facts, tz=facts.trigger.tz)
     if at is None:
-        facts = replace(
-            facts, before=await store.past_occurrences(name, until=LATEST, limit=_MAX_JOBS_BEFORE)
-        )
+        before = await store.past_occurrences(name, until=LATEST, limit=_MAX_JOBS_BEFORE)
+        facts = replace(facts, before=before)
     else:
         facts = await _with_question(store, facts, ask_about(at, facts.tz))
-    return ScheduleExplanation(
-        schedule=name, tz=facts.tz, lines=_lines(schedule_explanation(facts), facts.tz)
-    )
+    lines = _lines(schedule_explanation(facts), facts.tz)
+    return ScheduleExplanation(schedule=name, tz=facts.tz, lines=lines)
 
 
 async def _schedule_facts(store: Store, name: str) -> ScheduleFacts:
@@ -126,22 +124,12 @@ async def _with_question(store: Store, facts: ScheduleFacts, question: ScheduleQ
         # A record that stands for many is found at the last of them, perhaps behind jobs that were made later.
         found = await store.occurrences(facts.name, since=window.since, until=LATEST, limit=_MAX_RECORDS)
         records |= {record.id: record for record in found}
-    made = [
-        record
-        for record in records.values()
-        if was_made(record) and any(window.has(record.occurrence) for window in question.windows)
-    ]
+    inside = [one for one in records.values() if any(w.has(one.occurrence) for w in question.windows)]
+    made = [record for record in inside if was_made(record)][:MOST_TOLD]
+    jobs = {one.id: replace(await _job_facts(store, one, facts.workers), tz=facts.tz) for one in made}
     until = question.windows[0].since - 1
-    return replace(
-        facts,
-        question=question,
-        records=list(records.values()),
-        before=await store.past_occurrences(facts.name, until=until, limit=_MAX_JOBS_BEFORE, made=True),
-        jobs={
-            record.id: replace(await _job_facts(store, record, facts.workers), tz=facts.tz)
-            for record in made[:MOST_TOLD]
-        },
-    )
+    before = await store.past_occurrences(facts.name, until=until, limit=_MAX_JOBS_BEFORE, made=True)
+    return replace(facts, question=question, records=list(records.values()), before=before, jobs=jobs)
 
 
 async def _job_facts(store: Store, job: StoredJob, workers: Sequence[StoredWorker]) -> JobFacts:

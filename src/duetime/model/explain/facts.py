@@ -215,7 +215,7 @@ def ask_about(moment: datetime, tz: str) -> ScheduleQuestion:
         )
         return ScheduleQuestion(text=text, windows=(window, TimeRange(second, second + width)), remark=remark)
     # In a gap: ask about its end, where what falls into it is made up for.
-    change = zone(tz).stretch_at(first // SECOND).start * SECOND
+    change = zone(tz).period_at(first // SECOND).start * SECOND
     opening = to_datetime(change).astimezone(place)
     before = to_datetime(change - SECOND).astimezone(place) + timedelta(seconds=1)
     remark = (

@@ -155,10 +155,10 @@ def _of_running(facts: JobFacts) -> Iterator[str]:
         )
     if job.started_at is None:
         yield f"It is claimed ahead by {name} and starts at {facts.moment(job.due_at)}."
-        return
-    done = "" if job.progress is None else f", {job.progress:.0%} done"
-    note = f" ({job.progress_note})" if job.progress_note else ""
-    yield f"It has been running for {length(max(0, facts.now - job.started_at))}{done}{note}."
+    else:
+        done = "" if job.progress is None else f", {job.progress:.0%} done"
+        note = f" ({job.progress_note})" if job.progress_note else ""
+        yield f"It has been running for {length(max(0, facts.now - job.started_at))}{done}{note}."
 
 
 def job_explanation(facts: JobFacts) -> tuple[Sentence, ...]:

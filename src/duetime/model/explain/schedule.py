@@ -241,9 +241,9 @@ def _deleted(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     entry = facts.latest("delete")
     if entry is None:
         yield "The schedule does not exist any more, and who deleted it is not known any more."
-        return
-    yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
-    if window.since < entry.at:
+    else:
+        yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
+    if entry is not None and window.since < entry.at:
         occurrence = occurrence_in(facts.trigger_at(window.since), window)
         had = "" if occurrence is None else f" of its occurrence at {facts.moment(occurrence)}"
         yield f"There is no record{had} from before."
@@ -285,12 +285,12 @@ def _to_come(
 ) -> Iterator[Told]:
     if schedule.next_at is None and why_stopped(facts, schedule) is None:
         yield why_ended(facts, schedule)
-        return
-    due = trigger.due(occurrence)
-    jitter = "" if due == occurrence else f"; its job falls due at {facts.moment(due)}"
-    yield f"That is to come: its occurrence at {_when(facts, occurrence)}{jitter}."
-    yield from remarks(trigger, occurrence)
-    yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
+    else:
+        due = trigger.due(occurrence)
+        jitter = "" if due == occurrence else f"; its job falls due at {facts.moment(due)}"
+        yield f"That is to come: its occurrence at {_when(facts, occurrence)}{jitter}."
+        yield from remarks(trigger, occurrence)
+        yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
 
 
 def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instant) -> Iterator[Told]:

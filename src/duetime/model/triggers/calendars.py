@@ -116,11 +116,11 @@ class WallCalendar(Calendar):
     def until(self, instant: Instant) -> Instant | None:
         """Return the end of what is excluded around `instant`, at most up to the next change of the clock."""
         second = instant // SECOND
-        stretch = zone(self.tz or "UTC").stretch_at(second)
-        wall = second + stretch.offset
+        period = zone(self.tz or "UTC").period_at(second)
+        wall = second + period.offset
         if self.reason(wall) is None:
             return None
-        return min(self.end_of(wall) - stretch.offset, stretch.end) * SECOND
+        return min(self.end_of(wall) - period.offset, period.end) * SECOND
 
     def why(self, instant: Instant) -> str | None:
         """Say why `instant` is excluded, or None if it is not."""
@@ -323,9 +323,8 @@ class SingleBlackout(Calendar):
 
     def why(self, instant: Instant) -> str | None:
         """Name the span."""
-        if self.until(instant) is None:
-            return None
-        return f"{in_words(instant)} lies in the blackout {self.describe()}"
+        within = self.start <= instant < self.end
+        return f"{in_words(instant)} lies in the blackout {self.describe()}" if within else None
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""

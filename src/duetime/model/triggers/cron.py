@@ -51,20 +51,20 @@ class Cron(Trigger):
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
         fields, second = self.fields, instant // SECOND
-        stretch = self.place.stretch_at(second)
-        wall = second + 1 + stretch.offset
+        period = self.place.period_at(second)
+        wall = second + 1 + period.offset
         if not fields.floating:
-            wall = max(wall, stretch.seen)
+            wall = max(wall, period.seen)
         while (match := fields.first_from(wall)) is not None:
-            wall, due = match, match - stretch.offset
-            if due < stretch.end:
-                # Earlier than the stretch is a wall time that was skipped: it is made up for when the gap ends.
-                found = max(due, stretch.start) * SECOND
+            wall, due = match, match - period.offset
+            if due < period.end:
+                # Earlier than the period is a wall time that was skipped: it is made up for when the gap ends.
+                found = max(due, period.start) * SECOND
                 return found if found <= LATEST else None
-            stretch = self.place.stretch_at(stretch.end)
+            period = self.place.period_at(period.end)
             if fields.floating:
-                opening = stretch.start + stretch.offset
-                wall = opening if opening < stretch.seen else max(wall, opening)
+                opening = period.start + period.offset
+                wall = opening if opening < period.seen else max(wall, opening)
         return None
 
     def count(self, after: Instant, until: Instant) -> int:
@@ -73,17 +73,17 @@ class Cron(Trigger):
         start, end = after // SECOND + 1, min(until, LATEST) // SECOND + 1
         found = 0
         while start < end:
-            stretch = self.place.stretch_at(start)
-            wall, stop = start + stretch.offset, min(end, stretch.end) + stretch.offset
+            period = self.place.period_at(start)
+            wall, stop = start + period.offset, min(end, period.end) + period.offset
             if not fields.floating:
-                if start == stretch.start and stretch.seen < wall:
+                if start == period.start and period.seen < wall:
                     # What the gap has swallowed comes once, as it ends.
-                    found += fields.count(stretch.seen, wall + 1) > 0
+                    found += fields.count(period.seen, wall + 1) > 0
                     wall += 1
-                wall = max(wall, stretch.seen)
+                wall = max(wall, period.seen)
             if wall < stop:
                 found += fields.count(wall, stop)
-            start = stretch.end
+            start = period.end
         return found
 
     def seeded(self, name: str) -> Cron:

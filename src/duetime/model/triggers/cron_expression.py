@@ -96,11 +96,9 @@ class CronFields:
     hashed: bool
     day_minutes: int = field(init=False, repr=False, compare=False)
     """The minutes of a day that match."""
-    _first_time: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        minutes = sum(self.minutes << 60 * hour for hour in bit_positions(self.hours))
-        set_fields(self, day_minutes=minutes, _first_time=lowest_bit(minutes) * 60 + lowest_bit(self.seconds))
+        set_fields(self, day_minutes=sum(self.minutes << 60 * hour for hour in bit_positions(self.hours)))
 
     def can_come(self) -> bool:
         """Tell whether any date matches at all."""
@@ -114,11 +112,11 @@ class CronFields:
         due = self._due_in(today.year, today.month) >> today.day
         if due & 1 and (time := self._time_from(second)) is not None:
             return wall - second + time
-        if rest := due >> 1:
-            later: int | None = number + 1 + lowest_bit(rest)
-        else:
-            later = self._first_day_after(today.year, today.month)
-        return None if later is None else later * DAY_SECONDS + self._first_time
+        rest = due >> 1
+        later = number + 1 + lowest_bit(rest) if rest else self._first_day_after(today.year, today.month)
+        if later is None:
+            return None
+        return later * DAY_SECONDS + lowest_bit(self.day_minutes) * 60 + lowest_bit(self.seconds)
 
     def count(self, start: int, end: int) -> int:
         """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""

@@ -31,19 +31,19 @@ def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
 
 
 def _cron_note(rule: Cron, second: int) -> str | None:
-    stretch = rule.place.stretch_at(second)
-    wall = second + stretch.offset
-    if wall < stretch.seen:
+    period = rule.place.period_at(second)
+    wall = second + period.offset
+    if wall < period.seen:
         return f"{_clock(wall)} comes twice on this day (clocks go back); both run, this is the second"
-    if _comes_again(rule.place, stretch, wall):
+    if _comes_again(rule.place, period, wall):
         runs = "both run, this is the first" if rule.fields.floating else "runs the first time only"
         return f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
     # What a gap swallows is told with the first occurrence after it.
-    if rule.after(stretch.start * SECOND - 1) != second * SECOND:
+    if rule.after(period.start * SECOND - 1) != second * SECOND:
         return None
-    opening = stretch.start + stretch.offset
-    missing = rule.fields.count(stretch.seen, opening) if stretch.seen < opening else 0
-    first = rule.fields.first_from(stretch.seen)
+    opening = period.start + period.offset
+    missing = rule.fields.count(period.seen, opening) if period.seen < opening else 0
+    first = rule.fields.first_from(period.seen)
     if not missing or first is None:
         return None
     text = _missing(first, wall, others=missing - 1)
@@ -54,16 +54,16 @@ def _cron_note(rule: Cron, second: int) -> str | None:
 
 def _fixed_note(rule: CalendarSteps | RRule, second: int) -> str | None:
     place = zone(rule.tz)
-    stretch = place.stretch_at(second)
-    wall = second + stretch.offset
-    if _comes_again(place, stretch, wall):
+    period = place.period_at(second)
+    wall = second + period.offset
+    if _comes_again(place, period, wall):
         return f"{_clock(wall)} comes twice on this day (clocks go back); runs the first time only"
-    if rule.start is None or second != stretch.start:
+    if rule.start is None or second != period.start:
         return None
     if isinstance(rule, RRule):
-        meant = rule.first_from(stretch.seen)
+        meant = rule.first_from(period.seen)
     else:
-        meant = stretch.seen + (wall_second_at(place, rule.start) - stretch.seen) % DAY_SECONDS
+        meant = period.seen + (wall_second_at(place, rule.start) - period.seen) % DAY_SECONDS
     return None if meant is None or meant >= wall else f"{_missing(meant, wall)}; runs at {_clock(wall)}"
 
 
@@ -77,12 +77,12 @@ def _missing(first: int, wall: int, *, others: int = 0) -> str:
     return f"{text} (clocks go forward)"
 
 
-def _comes_again(place: Zone, stretch: OffsetPeriod, wall: int) -> bool:
-    """Tell whether a clock in the zone is set back over `wall`, which it shows in `stretch`."""
-    # Long stretches come in pieces, so that the change may lie behind the end of this one.
-    while stretch.end + stretch.offset - wall <= DAY_SECONDS:
-        stretch = place.stretch_at(stretch.end)
-        if stretch.start + stretch.offset <= wall:
+def _comes_again(place: Zone, period: OffsetPeriod, wall: int) -> bool:
+    """Tell whether a clock in the zone is set back over `wall`, which it shows in `period`."""
+    # Long periods come in pieces, so that the change may lie behind the end of this one.
+    while period.end + period.offset - wall <= DAY_SECONDS:
+        period = place.period_at(period.end)
+        if period.start + period.offset <= wall:
             return True
     return False
 

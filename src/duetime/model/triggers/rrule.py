@@ -166,8 +166,7 @@ def _read_parts(text: object) -> dict[str, str]:
                 _refuse(f"{name}={item[:20]}", text, expected)
     times = prod(len(_numbers(parts, name)) or 1 for name in _TIMES)
     if times > _MOST_TIMES:
-        expected = f"a rule may name {_MOST_TIMES} times of day, not {times}; use cron()"
-        _refuse(", ".join(_TIMES), text, expected)
+        _refuse(", ".join(_TIMES), text, f"at most {_MOST_TIMES} times of day, not {times}; use cron()")
     if "BYSETPOS" in parts and sum(name.startswith("BY") for name in parts) == 1:
         _refuse("BYSETPOS", text, "it chooses among the days of another part, such as BYDAY=MO,TU,WE,TH,FR")
     return parts

@@ -49,28 +49,28 @@ class Zone:
         self._info = info
         self._blocks: dict[int, tuple[list[int], list[OffsetPeriod]]] = {}
 
-    def stretch_at(self, second: int) -> OffsetPeriod:
-        """Return the stretch around `second`; long ones come in pieces of about a year."""
+    def period_at(self, second: int) -> OffsetPeriod:
+        """Return the period around `second`; long ones come in pieces of about a year."""
         number = second // _BLOCK
         block = self._blocks.get(number)
         if block is None:
             if len(self._blocks) >= _BLOCKS_KEPT:
                 self._blocks.clear()
             block = self._blocks[number] = self._find(number * _BLOCK, (number + 1) * _BLOCK)
-        starts, stretches = block
-        return stretches[bisect_right(starts, second) - 1]
+        starts, periods = block
+        return periods[bisect_right(starts, second) - 1]
 
     def _find(self, low: int, high: int) -> tuple[list[int], list[OffsetPeriod]]:
         # Looks back a little, so that a clock set back just before the block still counts as such inside it.
         start = low - _SAMPLE
         offset = self._offset(start)
         seen = start + offset
-        stretches: list[OffsetPeriod] = []
+        periods: list[OffsetPeriod] = []
         for end in sorted({*self._changes(start, high), low, high}):
-            stretches.append(OffsetPeriod(start=start, end=end, offset=offset, seen=seen))
+            periods.append(OffsetPeriod(start=start, end=end, offset=offset, seen=seen))
             seen = max(seen, end + offset)
             start, offset = end, self._offset(end)
-        return [piece.start for piece in stretches], stretches
+        return [piece.start for piece in periods], periods
 
     def _changes(self, low: int, high: int) -> list[int]:
         found: list[int] = []
@@ -125,24 +125,24 @@ def first_after_wall(
     twice counts once, the first time.
     """
     second = instant // SECOND
-    stretch = place.stretch_at(second)
-    wall = first_from(max(second + 1 + stretch.offset, stretch.seen))
+    period = place.period_at(second)
+    wall = first_from(max(second + 1 + period.offset, period.seen))
     if wall is None:
         return None
     # No clock is a day ahead of UTC or behind it, so that what lies before needs no look.
-    stretch = place.stretch_at(max(second, wall - DAY_SECONDS))
-    while wall - stretch.offset >= stretch.end:
-        if stretch.end * SECOND > LATEST:
+    period = place.period_at(max(second, wall - DAY_SECONDS))
+    while wall - period.offset >= period.end:
+        if period.end * SECOND > LATEST:
             return None
-        stretch = place.stretch_at(stretch.end)
-    found = max(wall - stretch.offset, stretch.start) * SECOND
+        period = place.period_at(period.end)
+    found = max(wall - period.offset, period.start) * SECOND
     return found if found <= LATEST else None
 
 
 def wall_second_at(place: Zone, instant: Instant) -> int:
     """Return the wall second that the clock shows at `instant`."""
     second = instant // SECOND
-    return second + place.stretch_at(second).offset
+    return second + place.period_at(second).offset
 
 
 def shown_wall(wall: int) -> datetime:
