@@ -5,6 +5,7 @@ from __future__ import annotations
 from duetime import calendars
 from duetime.model.callbacks import Ended
 from duetime.model.events import Event, EventKind
+from duetime.model.forecast import Forecast
 from duetime.model.limits import Limit, Rate
 from duetime.model.outcome import Cancel, Retry, Snooze
 from duetime.model.queues import Registry
@@ -18,7 +19,6 @@ from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.rrule import rrule
 from duetime.runtime.running.context import JobContext, current_job
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation
-from duetime.scheduler.forecast import Forecast
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Page

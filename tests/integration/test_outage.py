@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
@@ -136,7 +136,7 @@ async def test_a_week_of_five_hundred_minute_schedules_is_made_up_for_as_each_po
         assert len(ran) == SCHEDULES // len(MADE) * sum(MADE)
 
 
-async def test_triggers_that_cannot_count_are_walked_a_bounded_stretch_at_a_time(
+async def test_triggers_that_cannot_count_are_walked_a_bounded_period_at_a_time(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = len(POLICIES)
@@ -162,11 +162,16 @@ async def test_triggers_that_cannot_count_are_walked_a_bounded_stretch_at_a_time
 
 COMBINED: dict[str, list[Trigger]] = {
     "counted": [
+        EVERY_MINUTE.jitter("10s").at_most(10**6),
+        EVERY_MINUTE.between(datetime(2024, 1, 3, tzinfo=UTC)),
+    ],
+    "walked": [
+        EVERY_MINUTE | cron("* 3 * * *"),
+        EVERY_MINUTE & cron("* 1-22 * * *"),
         EVERY_MINUTE - days_off([date(2024, 1, 3)]),
         EVERY_MINUTE - blackout("22:00", "06:00") - holidays([date(2024, 1, 6)]),
         EVERY_MINUTE.jitter("10s").at_most(10**6) - weekends(),
     ],
-    "walked": [EVERY_MINUTE | cron("* 3 * * *"), EVERY_MINUTE & cron("* 1-22 * * *")],
 }
 
 

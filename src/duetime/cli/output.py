@@ -91,6 +91,11 @@ def relative_time(moment: datetime, now: datetime) -> str:
     return f"in {seconds // size}{unit}" if moment > now else f"{seconds // size}{unit} ago"
 
 
+def moment_text(moment: datetime, now: datetime) -> str:
+    """Say when something is: in its own zone, and as seen from now."""
+    return f"{moment.isoformat(' ', timespec='seconds')} ({relative_time(moment, now)})"
+
+
 class ExitCode(IntEnum):
     """What a command's exit code means."""
 

@@ -16,8 +16,7 @@ from duetime.cli.database import copy, doctor, migrate, prune, reopen
 from duetime.cli.jobs import enqueue, explain, jobs
 from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
 from duetime.cli.queues import queues
-from duetime.cli.schedule_view import upcoming_values
-from duetime.cli.schedules import schedules
+from duetime.cli.schedules import schedules, upcoming_values
 from duetime.cli.top import top
 from duetime.cli.workers import scheduler, worker, workers
 from duetime.errors import DuetimeError

@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -27,8 +27,7 @@ from duetime.cli.command import (
     store_time,
     target_command,
 )
-from duetime.cli.output import Answer, CommandFailure, ExitCode, say
-from duetime.cli.schedule_view import moment_text
+from duetime.cli.output import Answer, CommandFailure, ExitCode, moment_text, say
 from duetime.model.schedule.files import read_trigger
 from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.schedule.record import Misfire, Overlap
@@ -37,57 +36,40 @@ from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, Schedu
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import read_arguments
 
-_TIME_OPTIONS = (
-    click.option("--cron", metavar="EXPRESSION", help="By a cron expression, such as '0 3 * * MON-FRI'."),
-    click.option("--every", metavar="DURATION", help="At equal intervals, such as 15m or '1 month'."),
-    click.option("--at", type=read_moment, multiple=True, metavar="MOMENT", help="Then; may be repeated."),
-    click.option("--rrule", metavar="RULE", help="By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
-    click.option(
-        "--tz",
-        metavar="ZONE",
-        help="The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]",
-    ),
-    click.option(
-        "--start",
-        type=read_moment,
-        metavar="MOMENT",
-        help="When it begins; --every and --rrule count from it.",
-    ),
-    click.option("--end", type=read_moment, metavar="MOMENT", help="When it ends."),
-    click.option("--times", type=click.IntRange(1), metavar="N", help="How many jobs it makes at most."),
-    click.option(
-        "--jitter",
-        type=read_duration,
-        metavar="DURATION",
-        help="Put each job off by its own amount, up to this.",
-    ),
-)
-_TIME_OPTION_NAMES = ("cron", "every", "at", "rrule", "tz", "start", "end", "times", "jitter")
 
-_POLICY_OPTIONS = (
+def _option(flag: str, shown_as: str, text: str, **more: Any) -> Callable[[F], F]:
+    return click.option(flag, metavar=shown_as, help=text, **more)
+
+
+_DEFINITION_OPTIONS = (
+    _option("--cron", "EXPRESSION", "By a cron expression, such as '0 3 * * MON-FRI'."),
+    _option("--every", "DURATION", "At equal intervals, such as 15m or '1 month'."),
+    _option("--at", "MOMENT", "Then; may be repeated.", type=read_moment, multiple=True),
+    _option("--rrule", "RULE", "By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
+    _option("--tz", "ZONE", "The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]"),
+    _option("--start", "MOMENT", "When it begins; --every and --rrule count from it.", type=read_moment),
+    _option("--end", "MOMENT", "When it ends.", type=read_moment),
+    _option("--times", "N", "How many jobs it makes at most.", type=click.IntRange(1)),
+    _option("--jitter", "DURATION", "Put each job off by its own amount, up to this.", type=read_duration),
     click.option(
         "--overlap", type=click.Choice(get_args(Overlap)), help="When the one before has not ended."
     ),
-    click.option("--overlap-limit", type=int, metavar="N", help="How many may wait with queue_all."),
+    _option("--overlap-limit", "N", "How many may wait with queue_all.", type=int),
     click.option("--misfire", type=click.Choice(get_args(Misfire)), help="What runs of what was missed."),
-    click.option(
-        "--misfire-window", type=read_duration, metavar="DURATION", help="How late one may still run."
-    ),
-    click.option("--misfire-limit", type=int, metavar="N", help="How many of those missed run with all."),
-    click.option("--pause-after", type=int, metavar="N", help="Pause it after this many failures in a row."),
-    click.option("--queue", metavar="NAME", help="In place of the task's own."),
-    click.option(
-        "--priority", type=int, metavar="N", help="From 0 (first) to 9, in place of the task's own."
-    ),
-    click.option("--retries", type=int, metavar="N", help="In place of the task's own."),
-    click.option("--timeout", type=read_duration, metavar="DURATION", help="In place of the task's own."),
+    _option("--misfire-window", "DURATION", "How late one may still run.", type=read_duration),
+    _option("--misfire-limit", "N", "How many of those missed run with all.", type=int),
+    _option("--pause-after", "N", "Pause it after this many failures in a row.", type=int),
+    _option("--queue", "NAME", "In place of the task's own."),
+    _option("--priority", "N", "From 0 (first) to 9, in place of the task's own.", type=int),
+    _option("--retries", "N", "In place of the task's own.", type=int),
+    _option("--timeout", "DURATION", "In place of the task's own.", type=read_duration),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Mark its jobs; may be repeated."),
 )
 
 
 def definition_options(command: F) -> F:
     """Add the options that make up a schedule."""
-    for option in reversed((*_TIME_OPTIONS, *_POLICY_OPTIONS)):
+    for option in reversed(_DEFINITION_OPTIONS):
         command = option(command)
     return command
 
@@ -95,10 +77,10 @@ def definition_options(command: F) -> F:
 def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], ScheduleOptionValues]:
     """Return what was said about time, and the policies that were named; what was not given is left out."""
     said = {name: value for name, value in given.items() if value not in (None, ())}
-    when = {name: said.pop(name) for name in _TIME_OPTION_NAMES if name in said}
-    if "at" in when:
-        when["at"] = list(when["at"])
-    return when, cast("ScheduleOptionValues", said)
+    policies = {name: said.pop(name) for name in ScheduleOptionValues.__optional_keys__ & said.keys()}
+    if "at" in said:
+        said["at"] = list(said["at"])
+    return said, cast("ScheduleOptionValues", policies)
 
 
 @click.command()
@@ -268,13 +250,10 @@ def import_(
       crontab -l | duetime schedules import jobs:scheduler - --format crontab
     """  # noqa: D301
     *targets, name = words
-    if len(targets) != (0 if no_check else 1):
-        message = (
-            "with --no-check give the file alone"
-            if no_check
-            else "give MODULE:OBJECT and a file, or --no-check and a file"
-        )
-        raise CommandFailure(message, ExitCode.USAGE)
+    if no_check and targets:
+        raise CommandFailure("with --no-check give the file alone", ExitCode.USAGE)
+    if not no_check and len(targets) != 1:
+        raise CommandFailure("give MODULE:OBJECT and a file, or --no-check and a file", ExitCode.USAGE)
     text = _read_file(name)
     scheduler = client(url, namespace) if no_check else load_scheduler(targets[0])
     kind = style or _format_by_name(None if name == "-" else Path(name))

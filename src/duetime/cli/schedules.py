@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
-from dataclasses import replace
+from collections.abc import Coroutine, Iterator, Sequence
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 from zoneinfo import ZoneInfo
@@ -21,22 +21,23 @@ from duetime.cli.command import (
     schedule_names_argument,
     store_time,
 )
-from duetime.cli.output import Answer, ask_each, confirm, relative_time, shortened, table_or, text_lines
-from duetime.cli.schedule_view import (
-    missing_workers,
+from duetime.cli.output import (
+    Answer,
+    ask_each,
+    confirm,
     moment_text,
-    record_values,
-    schedule_lines,
-    schedule_row,
-    schedule_values,
-    upcoming_row,
-    upcoming_values,
+    relative_time,
+    shortened,
+    table_lines,
+    table_or,
+    text_lines,
 )
 from duetime.cli.schedule_writing import edit, export, import_, new_arguments, put
+from duetime.model.forecast import MAX_DAYS
 from duetime.model.stored import LiveWorkers
-from duetime.model.time import describe_duration
-from duetime.scheduler.forecast import MAX_DAYS
-from duetime.scheduler.records import ScheduleChange
+from duetime.model.time import LONGEST_DURATION, describe_duration
+from duetime.model.triggers.preview import Upcoming
+from duetime.scheduler.records import JobRecord, ScheduleChange, ScheduleRecord
 from duetime.scheduler.scheduler import Scheduler
 
 _ANSWER_TEXTS: Final = {
@@ -48,8 +49,10 @@ _MOST_TIMES: Final = 1_000
 _MOST_CHANGES: Final = 1_000
 _DETAIL_WIDTH: Final = 200
 """How much of a reason or of arguments is shown in a table."""
+_REASON_WIDTH: Final = 40
 _RECORDS_SHOWN: Final = 5
 _TIMES_SHOWN: Final = 5
+_RECORD_FIELDS: Final = ("id", "state", "occurrences", "reason", "error")
 
 
 @click.group()
@@ -109,7 +112,7 @@ async def show(scheduler: Scheduler, *, name: str) -> Answer:
     fleet = LiveWorkers.of(await scheduler.store.workers())
     last = await scheduler.jobs.list(schedule=name, limit=_RECORDS_SHOWN)
     upcoming = await scheduler.schedules.preview(name, _TIMES_SHOWN)
-    more = {"last": [record_values(job) for job in last], "upcoming": [upcoming_values(u) for u in upcoming]}
+    more = {"last": [_record_values(job) for job in last], "upcoming": [*map(upcoming_values, upcoming)]}
     return Answer(
         values=schedule_values(schedule, fleet) | more,
         lines=schedule_lines(schedule, fleet, last, upcoming, now=await store_time(scheduler)),
@@ -243,7 +246,7 @@ async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetim
     now = await store_time(scheduler)
     rows = (upcoming_row(one, now) for one in found)
     return Answer(
-        values=[upcoming_values(one) for one in found],
+        values=[*map(upcoming_values, found)],
         lines=table_or("nothing more to come", ("NEXT", "", "NOTE"), rows),
     )
 
@@ -278,7 +281,7 @@ async def backfill(
 )
 @click.option("--tz", default="UTC", show_default=True, help="The zone to show times in.")
 async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
-    """Show how many jobs the schedules will make, hour by hour, and which of them start together.
+    """Show how many jobs the schedules will make hour by hour, with the busiest minutes.
 
     \b
       duetime schedules forecast --days 7 --tz Europe/Riga
@@ -311,19 +314,8 @@ def _change_row(change: ScheduleChange, now: datetime) -> tuple[str, ...]:
 
 
 def _change_values(change: ScheduleChange) -> object:
-    """Return a change as JSON values, lengths of time in seconds."""
-    detail = {name: _json_value(value) for name, value in change.detail.items()}
+    detail = {name: json_value(value) for name, value in change.detail.items()}
     return msgspec.to_builtins(replace(change, detail=detail))
-
-
-def _json_value(value: Any) -> Any:
-    match value:
-        case [before, after]:
-            return [_json_value(before), _json_value(after)]
-        case timedelta():
-            return value.total_seconds()
-        case _:
-            return value
 
 
 def _detail_text(value: Any) -> str:
@@ -344,6 +336,158 @@ def _value_text(value: Any) -> str:
         case datetime():
             return value.isoformat(" ")
         case timedelta():
-            return describe_duration(value // timedelta(microseconds=1))
+            return _length_text(value)
         case _:
             return shortened(msgspec.json.encode(value).decode(), _DETAIL_WIDTH)
+
+
+def missing_workers(fleet: LiveWorkers) -> str | None:
+    """Say that no worker fires schedules, or that none runs their jobs, and what to start."""
+    if not fleet.fires:
+        return "no living worker fires schedules; start `duetime worker` or `duetime scheduler`"
+    return None if fleet.queues else "no living worker runs jobs; start `duetime worker`"
+
+
+def schedule_row(schedule: ScheduleRecord, fleet: LiveWorkers, now: datetime) -> tuple[str, ...]:
+    """Return the cells of a schedule in a list."""
+    state = str(schedule.state)
+    if schedule.paused and schedule.paused_reason:
+        state += f": {shortened(schedule.paused_reason, _REASON_WIDTH)}"
+    if fleet.knows(schedule.task) is False:
+        state += ", unknown task"
+    return schedule.name, state, _next_text(schedule, now), schedule.task, schedule.description
+
+
+def schedule_lines(
+    schedule: ScheduleRecord,
+    fleet: LiveWorkers,
+    last: Sequence[JobRecord],
+    upcoming: Sequence[Upcoming],
+    *,
+    now: datetime,
+) -> Iterator[str]:
+    """Yield a schedule line by line, then its last records and its next times."""
+    for name, text in _lines(schedule, fleet, now):
+        yield f"{name:16} {text}"
+    if last:
+        yield ""
+        zone = ZoneInfo(schedule.trigger.tz)
+        yield from table_lines(("LAST", "STATE", "ID", "NOTE"), (_record_row(job, zone) for job in last))
+    if upcoming:
+        yield ""
+        yield from table_lines(("NEXT", "", "NOTE"), (upcoming_row(one, now) for one in upcoming))
+
+
+def upcoming_row(one: Upcoming, now: datetime) -> tuple[str, ...]:
+    """Return the cells of an occurrence to come."""
+    due = None if one.due_at == one.at else f"due {one.due_at.astimezone(one.local.tzinfo):%H:%M:%S}"
+    note = "; ".join(filter(None, (due, one.note)))
+    return f"{one.local:%a} {one.local.isoformat(' ')}", relative_time(one.at, now), note
+
+
+def upcoming_values(one: Upcoming) -> dict[str, str | None]:
+    """Return an occurrence to come as JSON values."""
+    moments = {"at": one.at, "local": one.local, "due_at": one.due_at}
+    return {name: moment.isoformat() for name, moment in moments.items()} | {"note": one.note}
+
+
+def _record_values(job: JobRecord) -> dict[str, object]:
+    occurrence = None if job.occurrence is None else job.occurrence.isoformat()
+    return {"occurrence": occurrence, **{name: getattr(job, name) for name in _RECORD_FIELDS}}
+
+
+def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:
+    """Return a schedule as JSON values, lengths of time in seconds."""
+    values: dict[str, object] = {
+        field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)
+    }
+    return values | {"trigger": schedule.trigger.to_spec(), "task_known": fleet.knows(schedule.task)}
+
+
+def json_value(value: Any) -> Any:
+    """Return what can be written as JSON, lengths of time as seconds."""
+    match value:
+        case timedelta():
+            return value.total_seconds()
+        case [before, after]:
+            return [json_value(before), json_value(after)]
+        case _:
+            return msgspec.to_builtins(value, enc_hook=str)
+
+
+def _lines(schedule: ScheduleRecord, fleet: LiveWorkers, now: datetime) -> Iterator[tuple[str, str]]:
+    unknown = fleet.knows(schedule.task) is False
+    yield "name", schedule.name
+    yield "task", f"{schedule.task}, which no living worker knows" if unknown else schedule.task
+    yield "arguments", msgspec.json.encode(schedule.arguments).decode()
+    yield "when", schedule.description
+    yield "state", _state_text(schedule, now)
+    if schedule.state == "active":
+        yield "next", _next_text(schedule, now)
+        if (hint := missing_workers(fleet)) is not None:
+            yield "", hint
+    yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
+    yield "made", f"{schedule.made} job(s) by itself; {schedule.live} pending or running"
+    yield "queue", f"{schedule.queue}, priority {schedule.priority}"
+    limit = schedule.overlap_limit
+    yield "overlap", schedule.overlap if limit is None else f"{schedule.overlap}, at most {limit} waiting"
+    yield "misfire", _misfire_text(schedule)
+    if schedule.pause_after is not None:
+        yield "pause after", f"{schedule.pause_after} failure(s) in a row"
+    if schedule.retries is not None:
+        yield "retries", str(schedule.retries)
+    if schedule.timeout is not None:
+        yield "timeout", _length_text(schedule.timeout)
+    if schedule.tags:
+        yield "tags", ", ".join(schedule.tags)
+    yield "created", moment_text(schedule.created_at, now)
+    yield "changed", moment_text(schedule.updated_at, now)
+
+
+def _state_text(schedule: ScheduleRecord, now: datetime) -> str:
+    text = str(schedule.state)
+    if schedule.parked_at is not None:
+        text += f" {relative_time(schedule.parked_at, now)}: no code declares it any more"
+    if schedule.paused_at is not None:
+        paused = f"{relative_time(schedule.paused_at, now)} by {schedule.paused_by or 'someone'}"
+        text = f"paused {paused}" if schedule.state == "paused" else f"{text}; paused {paused}"
+        text += f": {schedule.paused_reason}" if schedule.paused_reason else ""
+        if schedule.paused_until is not None:
+            text += f"; {_pause_end_text(schedule, now)}"
+    return text
+
+
+def _next_text(schedule: ScheduleRecord, now: datetime) -> str:
+    """Say when it runs next; of one that is paused, when the pause ends, if that is known."""
+    if schedule.paused:
+        return _pause_end_text(schedule, now)
+    if schedule.searched_until is not None:
+        return f"none found up to {moment_text(schedule.searched_until, now)}"
+    return "" if schedule.next_at is None else moment_text(schedule.next_at, now)
+
+
+def _pause_end_text(schedule: ScheduleRecord, now: datetime) -> str:
+    if schedule.paused_until is None:
+        return ""
+    return f"until {moment_text(schedule.paused_until.astimezone(ZoneInfo(schedule.trigger.tz)), now)}"
+
+
+def _misfire_text(schedule: ScheduleRecord) -> str:
+    endless = schedule.misfire_window >= timedelta(microseconds=LONGEST_DURATION)
+    late = "however late" if endless else f"at most {_length_text(schedule.misfire_window)} late"
+    most = f", at most {schedule.misfire_limit} of them" if schedule.misfire == "all" else ""
+    return f"{schedule.misfire}, {late}{most}"
+
+
+def _length_text(length: timedelta) -> str:
+    return describe_duration(length // timedelta(microseconds=1))
+
+
+def _record_row(job: JobRecord, zone: ZoneInfo) -> tuple[str, ...]:
+    note = job.error or job.reason or ""
+    if job.occurrences > 1:
+        note = f"{job.occurrences} occurrences: {note}"
+    if job.occurrence is None:
+        note = f"by hand{': ' if note else ''}{note}"
+    local = (job.occurrence or job.due_at).astimezone(zone)
+    return f"{local:%a} {local.isoformat(' ', timespec='seconds')}", job.state, job.id, shortened(note, 60)

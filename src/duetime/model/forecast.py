@@ -1,369 +1,281 @@
-"""The load to come, told from triggers alone: its busiest minutes, what starts together, and what would spread it."""
+"""The load to come: how many jobs the schedules will make in each hour, and which minutes are the busiest."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, chain
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from zoneinfo import ZoneInfo
 
-from duetime.model.time import HOUR, MINUTE, SECOND, Instant, Micros
+from duetime.model.schedule.occurrences import jobs_left
+from duetime.model.schedule.record import StoredSchedule
+from duetime.model.text import check_whole, list_with_total, short_list
+from duetime.model.time import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
 from duetime.model.triggers.base import NoOccurrence, Trigger
-from duetime.model.triggers.combined import AtMost, Between
-from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron_expression import CRON_MACROS
-from duetime.model.triggers.zones import Zone
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
+from duetime.model.triggers.zones import zone
 
-MOST_WALKED_IN_ALL = 500_000
-"""How many occurrences are walked in all."""
-MOST_PERIODS_COUNTED = 500_000
-"""How many periods are counted in all; the more rules are counted, the longer each period."""
-LEAST_WALK = 100
-"""How far a rule is walked in any case that cannot be counted."""
+MAX_DAYS = 31
+MOST_STEPS = 500_000
+"""How many occurrences and counts triggers are asked for in all."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleLoad:
-    """A schedule, as far as its load is concerned."""
-
-    name: str
-    trigger: Trigger
-    same: str
-    """Equal for schedules whose jobs fall due at the same instants: the trigger's spec."""
-    since: Instant
-    """Nothing comes at or before it."""
-    most: int | None = None
-    """How many jobs it may still make."""
-
-
-class CountedPeriod(NamedTuple):
-    """A period in which something comes so often that it was only counted."""
-
-    after: Instant
-    until: Instant
-    times: int
+_MAX_LISTED = 10
+_MAX_NAMED = 5
+"""How many schedules are named for a minute, and for each reason to be left out."""
+_HOUR_SECONDS = 3_600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadGroup:
-    """Schedules whose jobs fall due at the same instants, and these instants or, where there are many, their number."""
+class HourLoad:
+    """An hour of the wall clock, and how many jobs fall due in it."""
 
+    at: datetime
+    jobs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MinuteLoad:
+    """One of the busiest minutes."""
+
+    at: datetime
+    jobs: int
+    schedules: int
+    """How many schedules make them, without those that were only counted."""
     names: tuple[str, ...]
+    """A few of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """The jobs that schedules will make, if nothing changes."""
+
+    start: datetime
+    end: datetime
+    tz: str
+    jobs: int
+    at_least: bool
+    """Whether there are more than could be counted."""
+    schedules: int
+    """How many were looked at."""
+    hours: tuple[HourLoad, ...]
+    busiest: tuple[MinuteLoad, ...]
+    """The busiest minutes, the busiest first."""
+    peak: int
+    """The most jobs in a minute."""
+    advice: str
+    """What would spread the busiest minute, in a sentence."""
+    counted_only: tuple[str, ...]
+    """Schedules that come so often that they were only counted: spread evenly over each hour."""
+    left_out: dict[str, str]
+    """Schedules that will make nothing, and why."""
+
+    def __str__(self) -> str:
+        return "\n".join(_report(self))
+
+
+@dataclass(slots=True, kw_only=True)
+class SharedRule:
+    """Schedules whose jobs fall due at the same instants, and how many jobs each of them makes in which minute."""
+
     trigger: Trigger
     after: Instant
     most: int | None
     """How many jobs each of them may still make."""
-    due: tuple[Instant, ...] = ()
-    pieces: tuple[CountedPeriod, ...] = ()
-    cut: bool = False
-    """Whether there is more than could be looked at."""
-    jittered: bool = False
-
-    @property
-    def comes(self) -> int:
-        """How often each of them comes."""
-        return len(self.due) + sum(piece.times for piece in self.pieces)
+    names: list[str] = field(default_factory=list[str])
+    minutes: Counter[int] = field(default_factory=Counter[int])
 
     def known(self, end: Instant) -> int | None:
         """How often each of them comes up to the end, if that can be told without a walk."""
         count = self.trigger.count(self.after, end)
         return count if count is None or self.most is None else min(count, self.most)
 
+    def walk(self, end: Instant, *, most: int) -> bool:
+        """Ask for the occurrences one by one; tell whether these are all."""
+        most = most if self.most is None else min(most, self.most)
+        occurrence, walked = self.trigger.first(self.after, until=end), 0
+        while not isinstance(occurrence, NoOccurrence) and occurrence <= end and walked < most:
+            # A jitter may carry the last ones past the end.
+            if (due := self.trigger.due(occurrence)) <= end:
+                self.minutes[due // MINUTE] += 1
+            occurrence, walked = self.trigger.first(occurrence, until=end), walked + 1
+        looked = occurrence.through if isinstance(occurrence, NoOccurrence) else occurrence - 1
+        return looked >= end or walked == self.most
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadForecast:
-    """What comes after `start`, up to and with `end`."""
-
-    start: Instant
-    end: Instant
-    groups: tuple[LoadGroup, ...]
-    minutes: tuple[float, ...]
-    """How many jobs fall due in each minute, from the one that `start` is in."""
-
-    @property
-    def jobs(self) -> int:
-        """How many jobs fall due in all."""
-        return sum(group.comes * len(group.names) for group in self.groups)
-
-    @property
-    def cut(self) -> bool:
-        """Whether there is more than was counted."""
-        return any(group.cut for group in self.groups)
-
-    @property
-    def first_minute(self) -> Instant:
-        """When the first of the minutes begins."""
-        return self.start // MINUTE * MINUTE
+    def count(self, end: Instant, *, left: int, most: int) -> Iterator[tuple[int, float]]:
+        """Yield hours, and how many of the `left` occurrences each has: an average if there are more than `most` hours."""
+        hours = range((self.after + 1) // HOUR, end // HOUR + 1)
+        step = -(-len(hours) // max(1, most))
+        for start in range(0, len(hours), step):
+            together = hours[start : start + step]
+            after, until = max(self.after, together[0] * HOUR - 1), min(end, (together[-1] + 1) * HOUR - 1)
+            times = min(left, self.trigger.count(after, until) or 0)
+            left -= times
+            yield from ((hour, times / len(together)) for hour in together)
 
 
-def forecast_load(plans: Iterable[ScheduleLoad], *, start: Instant, length: Micros) -> LoadForecast:
-    """Walk the rules that come seldom, count the others, and walk what cannot be counted as far as the steps go."""
-    end = start + length
-    asked = [(group.known(end), group) for group in _alike(plans, start)]
-    known = sorted(((count, group) for count, group in asked if count is not None), key=lambda one: one[0])
-    unknown = [group for count, group in asked if count is None]
-    groups: list[LoadGroup] = []
-    left = MOST_WALKED_IN_ALL
-    for number, (count, group) in enumerate(known):
-        if count > left:
-            most = MOST_PERIODS_COUNTED // (len(known) - number)
-            groups += [_counted(group, end, total=count, most=most) for count, group in known[number:]]
-            break
-        groups.append(_walked(group, end, most=count))
-        left -= count
-    share = max(LEAST_WALK, left // len(unknown)) if unknown else 0
-    groups += [_walked(group, end, most=share) for group in unknown]
-    return LoadForecast(start=start, end=end, groups=tuple(groups), minutes=_minutes(groups, start, end))
-
-
-def _alike(plans: Iterable[ScheduleLoad], start: Instant) -> list[LoadGroup]:
-    found: defaultdict[tuple[str, Instant, int | None], list[ScheduleLoad]] = defaultdict(list)
-    for plan in plans:
-        found[plan.same, max(start, plan.since), plan.most].append(plan)
-    return [
-        LoadGroup(
-            names=tuple(sorted(plan.name for plan in alike)), trigger=alike[0].trigger, after=after, most=most
-        )
-        for (_, after, most), alike in found.items()
-    ]
-
-
-def _walked(group: LoadGroup, end: Instant, *, most: int) -> LoadGroup:
-    trigger, due, jittered = group.trigger, list[Instant](), False
-    most = most if group.most is None else min(most, group.most)
-    occurrence = trigger.first(group.after, until=end)
-    while not isinstance(occurrence, NoOccurrence) and occurrence <= end and len(due) < most:
-        due.append(trigger.due(occurrence))
-        jittered = jittered or due[-1] != occurrence
-        occurrence = trigger.first(occurrence, until=end)
-    looked = occurrence.through if isinstance(occurrence, NoOccurrence) else occurrence - 1
-    more = looked < end and len(due) != group.most
-    return replace(group, due=tuple(due), cut=more, jittered=jittered)
-
-
-def _counted(group: LoadGroup, end: Instant, *, total: int, most: int) -> LoadGroup:
-    """Count a rule hour by hour, or by longer periods where that would be more than `most` of them."""
-    length = max(HOUR, -(-(end - group.after) // max(1, most)))
-    found: list[CountedPeriod] = []
-    after, left = group.after, total
-    while after < end and left:
-        # Periods of an hour end right before the next: what comes on the hour belongs to that.
-        until = min(end, ((after + 1) // length + 1) * length - 1)
-        if count := min(left, group.trigger.count(after, until) or 0):
-            found.append(CountedPeriod(after, until, count))
-        after, left = until, left - count
-    return replace(group, pieces=tuple(found))
-
-
-def _minutes(groups: Iterable[LoadGroup], start: Instant, end: Instant) -> tuple[float, ...]:
-    first = start // MINUTE
-    minutes = [0.0] * (end // MINUTE - first + 1)
-    counted: Counter[tuple[Instant, Instant]] = Counter()
-    for group in groups:
-        weight = len(group.names)
-        for due in group.due:
-            # A jitter may carry what comes last past the end.
-            if due <= end:
-                minutes[due // MINUTE - first] += weight
-        for piece in group.pieces:
-            counted[piece.after, piece.until] += piece.times * weight
-    for (after, until), jobs in counted.items():
-        covered = range((after + 1) // MINUTE, until // MINUTE + 1)
-        for minute in covered:
-            minutes[minute - first] += jobs / len(covered)
-    return tuple(minutes)
-
-
-_HOUR_SECONDS = 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BusyMinute:
-    """A minute in which many jobs fall due."""
-
-    at: Instant
-    jobs: int
-    names: tuple[str, ...]
-    """Some of the schedules."""
-    schedules: int
-    """How many schedules it is in all, without those that were only counted."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadCollision:
-    """Schedules whose jobs fall due in the same second, together and without others."""
-
-    names: tuple[str, ...]
-    """Some of them."""
-    schedules: int
-    times: int
-    first: Instant
-
-
-def by_hour(survey: LoadForecast, zone: Zone) -> list[tuple[Instant, float]]:
-    """Return how much comes in each hour of the zone's wall clock, and when the hour begins."""
-    hours: dict[Instant, float] = {}
-    for number, jobs in enumerate(survey.minutes):
-        second = survey.first_minute // SECOND + number * 60
-        offset = zone.stretch_at(second).offset
-        begins = ((second + offset) // _HOUR_SECONDS * _HOUR_SECONDS - offset) * SECOND
-        hours[begins] = hours.get(begins, 0) + jobs
-    return sorted(hours.items())
-
-
-def busiest(survey: LoadForecast, *, limit: int, names: int) -> list[BusyMinute]:
-    """Return the minutes with the most jobs, those with more first, and some names for each."""
-    minutes, first = survey.minutes, survey.first_minute // MINUTE
-    top = sorted((n for n, jobs in enumerate(minutes) if jobs), key=lambda n: (-minutes[n], n))[:limit]
-    coming: dict[int, dict[int, LoadGroup]] = {first + number: {} for number in top}
-    for index, group in enumerate(survey.groups):
-        for due in group.due:
-            if (there := coming.get(due // MINUTE)) is not None:
-                there[index] = group
-    return [
-        BusyMinute(
-            at=minute * MINUTE,
-            jobs=round(minutes[minute - first]),
-            names=_some(there.values(), names),
-            schedules=_size(there.values()),
-        )
-        for minute, there in coming.items()
-    ]
-
-
-def collisions(survey: LoadForecast, *, limit: int, names: int) -> list[LoadCollision]:
-    """Return which schedules start in the same second, those that do it most often first."""
-    together: defaultdict[int, list[int]] = defaultdict(list)
-    for index, group in enumerate(survey.groups):
-        for second in dict.fromkeys(due // SECOND for due in group.due):
-            together[second].append(index)
-    seconds: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
-    for second, indices in together.items():
-        seconds[tuple(indices)].append(second)
-    found = [
-        (_size(survey.groups[index] for index in indices), indices, times)
-        for indices, times in seconds.items()
-    ]
-    shared = [one for one in found if one[0] > 1]
-    shared.sort(key=lambda one: (-len(one[2]), -one[0], min(one[2])))
-    return [
-        LoadCollision(
-            names=_some([survey.groups[index] for index in indices], names),
-            schedules=size,
-            times=len(times),
-            first=min(times) * SECOND,
-        )
-        for size, indices, times in shared[:limit]
-    ]
-
-
-def _size(groups: Iterable[LoadGroup]) -> int:
-    return sum(len(group.names) for group in groups)
-
-
-def _some(groups: Iterable[LoadGroup], limit: int) -> tuple[str, ...]:
-    return tuple(sorted(chain.from_iterable(group.names[:limit] for group in groups))[:limit])
-
-
-TRIED_JITTER: Micros = 10 * MINUTE
-"""The jitter that is tried out."""
-
-_MINUTE_OF_FIVE = -5
-_STEP = re.compile(r"(?:\*|0|0-59)/(\d{1,2})")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadPeaks:
-    """The most jobs in one minute: as it is, and as it would be."""
-
-    now: int
-    hashed: int
-    """With `H` in place of the minutes that are fixed."""
-    hashable: int
-    """How many schedules have such minutes."""
-    jittered: int
-    """About how many, if those that can have a jitter had one."""
-    jitterable: int
-    """How many schedules have none and come seldom enough for one."""
-
-
-def load_peaks(survey: LoadForecast) -> LoadPeaks:
-    """Try both ways on the load that was found."""
-    (hashed, hashable), (jittered, jitterable) = _hashed(survey), _jittered(survey)
-    return LoadPeaks(
-        now=_peak(survey.minutes),
-        hashed=_peak(hashed),
-        hashable=hashable,
-        jittered=_peak(jittered),
-        jitterable=jitterable,
+def forecast_schedules(
+    schedules: Iterable[StoredSchedule], *, start: Instant, days: int, tz: str
+) -> Forecast:
+    """Look ahead from `start`; this may take seconds."""
+    check_whole(days, 1, MAX_DAYS, what="days")
+    end, zone_name = start + days * DAY, zone(tz).key
+    rules, left_out = shared_rules(schedules, start=start, end=end)
+    minutes, counted, whole = load_by_minute(rules, start=start, end=end)
+    place = ZoneInfo(zone_name)
+    busiest = tuple(_busiest(rules, minutes, place))
+    return Forecast(
+        start=to_datetime(start).astimezone(place),
+        end=to_datetime(end).astimezone(place),
+        tz=tz,
+        jobs=round(sum(minutes.values())),
+        at_least=not whole,
+        schedules=sum(len(rule.names) for rule in rules),
+        hours=tuple(_by_hour(minutes, place)),
+        busiest=busiest,
+        peak=busiest[0].jobs if busiest else 0,
+        advice=_advice(busiest),
+        counted_only=tuple(sorted(name for rule in counted for name in rule.names)),
+        left_out=left_out,
     )
 
 
-def _hashed(survey: LoadForecast) -> tuple[list[float], int]:
-    """Move what comes at fixed minutes to where `H` would put it."""
-    minutes, first, moved = list(survey.minutes), survey.first_minute // MINUTE, 0
-    for group in survey.groups:
-        shifts = Counter(
-            shift for name in group.names if (shift := hash_shift(group.trigger, name)) is not None
+def shared_rules(
+    schedules: Iterable[StoredSchedule], *, start: Instant, end: Instant
+) -> tuple[list[SharedRule], dict[str, str]]:
+    """Return what will fire, and which schedules will not, with the reason."""
+    rules: dict[tuple[str, Instant, int | None], SharedRule] = {}
+    left_out: dict[str, str] = {}
+    for schedule in schedules:
+        resumes = schedule.paused_until
+        if schedule.parked_at is not None:
+            left_out[schedule.name] = "parked"
+        elif schedule.paused_at is not None and (resumes is None or resumes > end):
+            left_out[schedule.name] = "paused"
+        elif isinstance(trigger := schedule_trigger(schedule), UnreadableTrigger):
+            left_out[schedule.name] = f"it has {trigger.what} that cannot be read"
+        else:
+            after, most = max(start, resumes or 0), jobs_left(trigger, made=schedule.made)
+            rule = SharedRule(trigger=trigger, after=after, most=most)
+            rules.setdefault((schedule.trigger, after, most), rule).names.append(schedule.name)
+    return list(rules.values()), left_out
+
+
+def load_by_minute(
+    rules: Sequence[SharedRule], *, start: Instant, end: Instant
+) -> tuple[dict[int, float], list[SharedRule], bool]:
+    """Return how many jobs fall due in each minute, the rules that were only counted, and whether this is all.
+
+    Rules that come seldom are walked, the others are counted by the hour. What cannot be counted is walked as far as
+    its share of the steps goes.
+    """
+    asked = [(rule.known(end), rule) for rule in rules]
+    asked.sort(key=lambda one: (one[0] is None, one[0]))
+    by_hour: defaultdict[int, float] = defaultdict(float)
+    counted: list[SharedRule] = []
+    whole, left = True, MOST_STEPS
+    minutes: dict[int, float] = dict.fromkeys(range(start // MINUTE, end // MINUTE + 1), 0.0)
+    for number, (times, rule) in enumerate(asked):
+        share = left // (len(asked) - number)
+        if times is None or times <= share:
+            whole = rule.walk(end, most=share) and whole
+            left -= share if times is None else times
+            for minute, each in rule.minutes.items():
+                minutes[minute] += each * len(rule.names)
+        else:
+            counted.append(rule)
+            left -= share
+            for hour, average in rule.count(end, left=times, most=share):
+                by_hour[hour] += average * len(rule.names)
+    for hour, jobs in by_hour.items():
+        inside = [minute for minute in range(hour * 60, hour * 60 + 60) if minute in minutes]
+        for minute in inside:
+            minutes[minute] += jobs / len(inside)
+    return minutes, counted, whole
+
+
+def _by_hour(minutes: dict[int, float], place: ZoneInfo) -> Iterator[HourLoad]:
+    """Yield the hours of the wall clock, which need not begin with those of UTC."""
+    offsets = zone(place.key)
+    hours: defaultdict[int, float] = defaultdict(float)
+    for minute, jobs in minutes.items():
+        second = minute * 60
+        offset = offsets.period_at(second).offset
+        hours[(second + offset) // _HOUR_SECONDS * _HOUR_SECONDS - offset] += jobs
+    for second, jobs in sorted(hours.items()):
+        yield HourLoad(at=to_datetime(second * SECOND).astimezone(place), jobs=round(jobs))
+
+
+def _busiest(rules: Sequence[SharedRule], minutes: dict[int, float], place: ZoneInfo) -> Iterator[MinuteLoad]:
+    top = sorted((minute for minute in minutes if minutes[minute]), key=lambda one: (-minutes[one], one))
+    for minute in top[:_MAX_LISTED]:
+        names = sorted(name for rule in rules if minute in rule.minutes for name in rule.names)
+        yield MinuteLoad(
+            at=to_datetime(minute * MINUTE).astimezone(place),
+            jobs=max(1, round(minutes[minute])),
+            schedules=len(names),
+            names=tuple(names[:_MAX_NAMED]),
         )
-        moved += shifts.total()
-        for due in group.due:
-            here = due // MINUTE - first
-            for shift, schedules in shifts.items():
-                _add(minutes, here, -schedules)
-                _add(minutes, here + shift, schedules)
-    return minutes, moved
 
 
-def hash_shift(trigger: Trigger, name: str) -> int | None:
-    """Return by how many minutes `H` in place of a fixed minute would move a schedule; `None`: it has none."""
-    while isinstance(trigger, AtMost | Between):
-        trigger = trigger.trigger
-    if not isinstance(trigger, Cron):
-        return None
-    minute = CRON_MACROS.get(trigger.expression.lower(), trigger.expression).split()[_MINUTE_OF_FIVE]
-    if minute.isdecimal():
-        return _draw("H", name) - int(minute)
-    if step := _STEP.fullmatch(minute):
-        # A step of one is every minute, whatever it begins with.
-        return _draw(f"H/{step[1]}", name) if int(step[1]) > 1 else None
-    return None
+def _advice(busiest: Sequence[MinuteLoad]) -> str:
+    if not busiest:
+        return "Nothing falls due."
+    text = f"The busiest minute has {_count(busiest[0].jobs, 'job')}."
+    if busiest[0].schedules > 1:
+        text += " H in place of fixed minutes, or a jitter, would spread them."
+    return text
 
 
-def _draw(minute: str, name: str) -> int:
-    """Ask a rule of that name, so that what is told is what comes."""
-    return (Cron(f"{minute} * * * *", seed=name).after(-1) or 0) // MINUTE
+def _report(found: Forecast) -> Iterator[str]:
+    more = "at least " if found.at_least else ""
+    yield (
+        f"{more}{_count(found.jobs, 'job')} of {_count(found.schedules, 'schedule')} from "
+        f"{found.start:%a %Y-%m-%d %H:%M} to {found.end:%a %Y-%m-%d %H:%M}, {found.tz}"
+    )
+    if found.jobs:
+        yield ""
+        yield from heat_map((hour.at, hour.jobs) for hour in found.hours)
+        yield ""
+        yield "Busiest minutes"
+        for minute in found.busiest:
+            names = list_with_total(minute.names, minute.schedules)
+            yield f"  {minute.at:%a %Y-%m-%d %H:%M}  {_count(minute.jobs, 'job')}{names and f': {names}'}"
+    yield ""
+    yield found.advice
+    if found.counted_only:
+        yield f"Too often to be looked at one by one, and spread evenly over each hour: {short_list(found.counted_only, most=_MAX_NAMED)}."
+    for why in sorted(set(found.left_out.values())):
+        out = sorted(name for name, reason in found.left_out.items() if reason == why)
+        yield f"Left out, {why}: {short_list(out, most=_MAX_NAMED)}."
 
 
-def _jittered(survey: LoadForecast) -> tuple[list[float], int]:
-    """Share out what comes in a minute evenly over the jitter, which is what many schedules come to."""
-    width, first = TRIED_JITTER // MINUTE, survey.first_minute // MINUTE
-    steady, moved = list(survey.minutes), [0.0] * len(survey.minutes)
-    eligible = [group for group in survey.groups if _takes_jitter(group, survey)]
-    for group in eligible:
-        for due in group.due:
-            _add(steady, due // MINUTE - first, -len(group.names))
-            _add(moved, due // MINUTE - first, len(group.names))
-    sums = [0.0, *accumulate(moved)]
-    spread = [(sums[n + 1] - sums[max(0, n + 1 - width)]) / width for n in range(len(moved))]
-    total = [here + more for here, more in zip(steady, spread, strict=True)]
-    return total, sum(len(group.names) for group in eligible)
+def _count(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def _takes_jitter(group: LoadGroup, survey: LoadForecast) -> bool:
-    if group.jittered or not group.due:
-        return False
-    return len(group.due) * TRIED_JITTER <= survey.end - survey.start
+_SHADES = ".:-=+*#@"
+"""For an hour without jobs, then for more and more of them."""
 
 
-def _add(minutes: list[float], number: int, jobs: int) -> None:
-    if 0 <= number < len(minutes):
-        minutes[number] += jobs
+def heat_map(hours: Iterable[tuple[datetime, int]]) -> Iterator[str]:
+    """Yield a line for each day with its sum, and the legend; hours that are not given stay blank."""
+    days: dict[date, Counter[int]] = {}
+    for begins, jobs in hours:
+        # Where clocks are set back, an hour of the wall clock comes twice.
+        days.setdefault(begins.date(), Counter())[begins.hour] += jobs
+    most = max(jobs for day in days.values() for jobs in day.values())
+    step = max(1, -(-most // (len(_SHADES) - 1)))
+    yield f"{'':16}{'    '.join(f'{hour:02}' for hour in range(0, 24, 3))}"
+    for number, day in sorted(days.items()):
+        shades = "".join(_SHADES[-(-day[hour] // step)] * 2 if hour in day else "  " for hour in range(24))
+        yield f"{number:%a %Y-%m-%d}  {shades}  {day.total():,}"
+    yield f"{'':16}{_legend(step, most)}"
 
 
-def _peak(minutes: Sequence[float]) -> int:
-    most = max(minutes)
-    # A job that is spread over ten minutes falls into one of them all the same.
-    return max(1, round(most)) if most > 0 else 0
+def _legend(step: int, most: int) -> str:
+    ranges = [f"{_SHADES[0]} none"]
+    for shade, low in zip(_SHADES[1:], range(1, most + 1, step), strict=False):
+        high = low + step - 1
+        ranges.append(f"{shade} {low:,}" if low == high else f"{shade} {low:,} to {high:,}")
+    return "jobs an hour: " + ", ".join(ranges)

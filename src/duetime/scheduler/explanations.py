@@ -27,7 +27,7 @@ from duetime.model.stored import (
     unreadable_row,
     with_blanks,
 )
-from duetime.model.text import list_with_total, short_list
+from duetime.model.text import short_list
 from duetime.model.time import LATEST, MINUTE, Instant, to_datetime
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
 from duetime.scheduler.lookup import find_job, find_schedule
@@ -87,14 +87,12 @@ async def explain_schedule_at(store: Store, name: str, at: datetime | None) -> S
     if facts.trigger is not None:
         facts = replace(facts, tz=facts.trigger.tz)
     if at is None:
-        facts = replace(
-            facts, before=await store.past_occurrences(name, until=LATEST, limit=_MAX_JOBS_BEFORE)
-        )
+        before = await store.past_occurrences(name, until=LATEST, limit=_MAX_JOBS_BEFORE)
+        facts = replace(facts, before=before)
     else:
         facts = await _with_question(store, facts, ask_about(at, facts.tz))
-    return ScheduleExplanation(
-        schedule=name, tz=facts.tz, lines=_lines(schedule_explanation(facts), facts.tz)
-    )
+    lines = _lines(schedule_explanation(facts), facts.tz)
+    return ScheduleExplanation(schedule=name, tz=facts.tz, lines=lines)
 
 
 async def _schedule_facts(store: Store, name: str) -> ScheduleFacts:
@@ -126,22 +124,12 @@ async def _with_question(store: Store, facts: ScheduleFacts, question: ScheduleQ
         # A record that stands for many is found at the last of them, perhaps behind jobs that were made later.
         found = await store.occurrences(facts.name, since=window.since, until=LATEST, limit=_MAX_RECORDS)
         records |= {record.id: record for record in found}
-    made = [
-        record
-        for record in records.values()
-        if was_made(record) and any(window.has(record.occurrence) for window in question.windows)
-    ]
+    inside = [one for one in records.values() if any(w.has(one.occurrence) for w in question.windows)]
+    made = [record for record in inside if was_made(record)][:MOST_TOLD]
+    jobs = {one.id: replace(await _job_facts(store, one, facts.workers), tz=facts.tz) for one in made}
     until = question.windows[0].since - 1
-    return replace(
-        facts,
-        question=question,
-        records=list(records.values()),
-        before=await store.past_occurrences(facts.name, until=until, limit=_MAX_JOBS_BEFORE, made=True),
-        jobs={
-            record.id: replace(await _job_facts(store, record, facts.workers), tz=facts.tz)
-            for record in made[:MOST_TOLD]
-        },
-    )
+    before = await store.past_occurrences(facts.name, until=until, limit=_MAX_JOBS_BEFORE, made=True)
+    return replace(facts, question=question, records=list(records.values()), before=before, jobs=jobs)
 
 
 async def _job_facts(store: Store, job: StoredJob, workers: Sequence[StoredWorker]) -> JobFacts:
@@ -178,62 +166,43 @@ async def check_schedules(store: Store) -> DoctorCheck:
     return check_plans(schedules, LiveWorkers.of(workers), now=now)
 
 
-def _check_readable(active: list[StoredSchedule], what: str) -> DoctorCheck | None:
-    problems = {
-        one.name: read for one in active if isinstance(read := schedule_trigger(one), UnreadableTrigger)
-    }
-    if not problems:
-        return None
-    first, problem = next(iter(problems.items()))
-    return DoctorCheck(
-        name="schedules",
-        ok=False,
-        detail=f"{what}, {len(problems):,} of them cannot be read and wait: {short_list(list(problems), most=_MAX_NAMED)}",
-        fix=f"put or delete them; {first} has {problem.describe()}",
-    )
-
-
 def check_plans(schedules: list[StoredSchedule], fleet: LiveWorkers, *, now: Instant) -> DoctorCheck:
     """Return the first thing that is wrong, in the order in which it is to be mended."""
     active = [s for s in schedules if s.next_at is not None and s.paused_at is None and s.parked_at is None]
     if not active:
         return DoctorCheck(name="schedules", ok=True, detail="no active schedules")
     what = f"{len(active):,} active"
-    return _check_readable(active, what) or _check_served(active, fleet, what, now=now)
+    if (found := _problem(active, fleet, now)) is None:
+        return DoctorCheck(name="schedules", ok=True, detail=f"{what}, none overdue")
+    detail, fix = found
+    return DoctorCheck(name="schedules", ok=False, detail=f"{what}, {detail}", fix=fix)
 
 
-def _check_served(
-    active: list[StoredSchedule], fleet: LiveWorkers, what: str, *, now: Instant
-) -> DoctorCheck:
+def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> tuple[str, str] | None:
+    """Say what is wrong, and what to do about it."""
+    triggers = {one.name: schedule_trigger(one) for one in active}
+    if unreadable := {n: one for n, one in triggers.items() if isinstance(one, UnreadableTrigger)}:
+        first, problem = next(iter(unreadable.items()))
+        names = short_list(list(unreadable), most=_MAX_NAMED)
+        return (
+            f"{len(unreadable):,} of them cannot be read and wait: {names}",
+            f"put or delete them; {first} has {problem.describe()}",
+        )
     if not fleet.fires:
-        return DoctorCheck(
-            name="schedules",
-            ok=False,
-            detail=f"{what}, and no worker fires them",
-            fix=f"start {_START_COMMAND}",
-        )
+        return "and no worker fires them", f"start {_START_COMMAND}"
     if not fleet.queues:
-        return DoctorCheck(
-            name="schedules",
-            ok=False,
-            detail=f"{what}, and no worker runs their jobs",
-            fix="start duetime worker MODULE:SCHEDULER",
+        return "and no worker runs their jobs", "start duetime worker MODULE:SCHEDULER"
+    if unknown := [schedule.task for schedule in active if not fleet.knows(schedule.task)]:
+        tasks = short_list(sorted(set(unknown)), most=_MAX_NAMED)
+        return (
+            f"{len(unknown):,} with tasks that no living worker knows: {tasks}",
+            "start a worker with the code that has them; delete only schedules that are no longer wanted",
         )
-    if unknown := [schedule for schedule in active if not fleet.knows(schedule.task)]:
-        tasks = sorted({schedule.task for schedule in unknown})
-        return DoctorCheck(
-            name="schedules",
-            ok=False,
-            detail=f"{what}, {len(unknown):,} with tasks that no living worker knows: {list_with_total(tasks[:_MAX_NAMED], len(tasks))}",
-            fix="start a worker with the code that has them; delete only schedules that are no longer wanted",
+    next_times = sorted((schedule.next_at or 0, schedule.name) for schedule in active)
+    if overdue := [name for next_at, name in next_times if next_at < now - _OVERDUE_AFTER]:
+        late = length(now - next_times[0][0])
+        return (
+            f"{len(overdue):,} overdue for up to {late}: {short_list(overdue, most=_MAX_NAMED)}",
+            f"see the log of the workers that fire schedules, or: duetime explain {overdue[0]}",
         )
-    late = [(schedule.next_at or 0, schedule.name) for schedule in active]
-    if overdue := sorted(pair for pair in late if pair[0] < now - _OVERDUE_AFTER):
-        return DoctorCheck(
-            name="schedules",
-            ok=False,
-            detail=f"{what}, {len(overdue):,} overdue for up to {length(now - overdue[0][0])}: "
-            f"{list_with_total([name for _, name in overdue[:_MAX_NAMED]], len(overdue))}",
-            fix=f"see the log of the workers that fire schedules, or: duetime explain {overdue[0][1]}",
-        )
-    return DoctorCheck(name="schedules", ok=True, detail=f"{what}, none overdue")
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,6 +12,7 @@ import msgspec
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.audit import AuditEntry
+from duetime.model.forecast import Forecast, forecast_schedules
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
 from duetime.model.schedule.firing import in_turn
@@ -34,7 +36,6 @@ from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.specs import schedule_trigger, trigger_from_text
 from duetime.runtime.running.handler import Handler, with_current_gate
 from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
-from duetime.scheduler.forecast import Forecast, forecast_schedules
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_schedule, find_task, schedule_not_found
@@ -278,8 +279,10 @@ class Schedules:
         return [ScheduleChange.from_stored(entry) for entry in found]
 
     async def forecast(self, *, days: int = 7, tz: str = "UTC") -> Forecast:
-        """Return how many jobs all schedules will make in the coming days, and which of them start together."""
-        return await forecast_schedules(self._store(), days=days, tz=tz)
+        """Return how many jobs all schedules will make in the coming days."""
+        store = self._store()
+        schedules, now = await store.schedules(), await store.now()
+        return await asyncio.to_thread(forecast_schedules, schedules, start=now, days=days, tz=tz)
 
     async def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
         """Explain the state of a schedule, or what it did at some time; raises `ScheduleNotFound`.

@@ -11,8 +11,7 @@ def test_the_load_to_come_is_shown_as_a_map_and_as_json() -> None:
         put(name)
     text = duetime("schedules", "forecast", "--days", "2", "--tz", "Europe/Riga").stdout
     assert text.startswith("4 jobs of 2 schedules from ")
-    assert "  2 times, first " in text
-    assert " 03:00:00: backup, nightly" in text
+    assert " 03:00  2 jobs: backup, nightly" in text
     values = from_json("schedules", "forecast", "--days", "2", "--tz", "Europe/Riga")
     assert [minute["jobs"] for minute in values["busiest"]] == [2, 2]
     assert values["advice"] in text

@@ -12,10 +12,11 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.errors import InvalidOption, InvalidZone
+from duetime.model import forecast as looking
+from duetime.model.forecast import Forecast
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.time import DAY, HOUR, from_datetime
 from duetime.model.triggers.base import Trigger
-from duetime.scheduler.forecast import Forecast
 from duetime.testing import FakeClock
 
 SUNDAY = datetime(2026, 11, 15, 12, 0, 30, tzinfo=UTC)
@@ -91,28 +92,45 @@ async def test_all_that_the_text_says_is_in_the_values() -> None:
         "  Sun 2026-11-15 14:00  1 job: hourly",
         "  Sun 2026-11-15 15:00  1 job: hourly",
         "",
-        "In the same second",
-        "  7 times, first Mon 2026-11-16 03:00:00: hourly, nightly-0, nightly-1, nightly-2, nightly-3 and 4 more",
-        "",
         found.advice,
         "Left out, paused: off.",
     ]  # fmt: skip
     assert "Mon 2026-11-16  ::::::**" in str(found)
-    assert found.advice == (
-        f"The busiest minute has 9 jobs. With H in place of fixed minutes (9 schedules) it would have "
-        f"{found.peak_with_hash}. With a jitter of 10 minutes (9 schedules) it would have about {found.peak_with_jitter}."
+    assert (
+        found.advice
+        == "The busiest minute has 9 jobs. H in place of fixed minutes, or a jitter, would spread them."
     )
-    assert (found.peak, found.peak_with_jitter) == (9, 1)
+    assert found.peak == found.busiest[0].jobs == 9
     values = msgspec.to_builtins(found)
-    assert values["collisions"][0]["times"] == 7
-    assert values["collisions"][0]["schedules"] == values["busiest"][0]["schedules"] == 9
+    assert values["busiest"][0]["schedules"] == 9
     assert values["left_out"] == {"off": "paused"}
 
 
-async def test_a_minute_of_one_job_needs_no_advice_and_no_spreading_makes_it_none() -> None:
+async def test_hours_are_those_of_the_zones_wall_clock() -> None:
+    found = await forecast(rule=cron("45 * * * *"), days=1, tz="Asia/Kolkata")
+    assert [f"{hour.at:%d %H:%M}" for hour in found.hours[:2]] == ["15 17:00", "15 18:00"]
+    assert [hour.jobs for hour in found.hours] == [0] + [1] * 24
+
+
+async def test_an_hour_that_comes_twice_is_two_hours() -> None:
+    start = datetime(2026, 10, 24, 22, tzinfo=UTC)
+    async with Scheduler("sqlite://", clock=FakeClock(start)) as scheduler:
+        await store(scheduler, {"minutely": cron("* * * * *")})
+        found = await scheduler.schedules.forecast(days=2, tz="Europe/Berlin")
+    assert [hour.at.hour for hour in found.hours[:6]] == [0, 1, 2, 2, 3, 4]
+    assert {hour.jobs for hour in found.hours[1:48]} == {60}
+
+
+async def test_what_comes_too_often_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "MOST_STEPS", 10)
+    found = await forecast(nightly=cron("0 3 * * *"), often=cron("*/10 * * * *"), days=1)
+    assert (found.jobs, found.counted_only, found.at_least) == (1 + 144, ("often",), False)
+    assert "spread evenly over each hour: often." in str(found)
+
+
+async def test_a_minute_of_one_job_needs_no_advice() -> None:
     found = await forecast(nightly=cron("0 3 * * *"))
-    assert found.advice == "The busiest minute has 1 job."
-    assert (found.peak, found.peak_with_hash, found.peak_with_jitter) == (1, 1, 1)
+    assert (found.advice, found.peak) == ("The busiest minute has 1 job.", 1)
 
 
 async def test_what_is_paused_or_parked_is_left_out_until_it_goes_on() -> None:

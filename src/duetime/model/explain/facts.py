@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Self, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -30,6 +30,8 @@ from duetime.model.time import (
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import trigger_if_readable
 from duetime.model.triggers.zones import zone
+
+_SECOND_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 class Sentence(NamedTuple):
@@ -91,10 +93,6 @@ class Situation:
         """Return a worker that is still remembered."""
         return next((worker for worker in self.workers if worker.id == worker_id), None)
 
-    def ago(self, instant: Instant) -> Micros:
-        """How long ago something was; negative for what is to come."""
-        return self.now - instant
-
     @property
     def fleet(self) -> LiveWorkers:
         """The workers that are there."""
@@ -102,11 +100,11 @@ class Situation:
 
     def moment(self, instant: Instant) -> str:
         """Say a point in time to the second."""
-        return f"{to_datetime(instant).astimezone(ZoneInfo(self.tz)):%Y-%m-%d %H:%M:%S} {self.tz}"
+        return f"{to_datetime(instant).astimezone(ZoneInfo(self.tz)):{_SECOND_FORMAT}} {self.tz}"
 
     def since(self, instant: Instant) -> str:
         """Say how long ago something was, or how far ahead it is."""
-        ago = self.ago(instant)
+        ago = self.now - instant
         return f"in {length(-ago)}" if ago < 0 else f"{length(ago)} ago"
 
     def worker_name(self, worker_id: str | None) -> str:
@@ -199,65 +197,42 @@ def ask_about(moment: datetime, tz: str) -> ScheduleQuestion:
     if not isinstance(moment, datetime):
         text = f"at must be a datetime such as datetime(2030, 1, 31, 3, 0), not {type(moment).__name__}"
         raise InvalidTime(text)
-    if moment.utcoffset() is not None:
-        instant = from_datetime(moment, what="at")
-        return ScheduleQuestion(text=_shown(to_datetime(instant), tz), windows=(_window(instant, moment),))
-    place = ZoneInfo(tz)
-    first, second = (from_datetime(moment.replace(tzinfo=place, fold=fold), what="at") for fold in (0, 1))
+    place, text = ZoneInfo(tz), f"{moment:{_SECOND_FORMAT}} {tz}"
+    meant = [moment] * 2
+    if moment.utcoffset() is None:
+        meant = [moment.replace(tzinfo=place, fold=fold) for fold in (0, 1)]
+    first, second = (from_datetime(one, what="at") for one in meant)
+    width = 1 if moment.microsecond else SECOND if moment.second else MINUTE
+    window = TimeRange(first, first + width)
     if first == second:
-        return ScheduleQuestion(text=_shown(to_datetime(first), tz), windows=(_window(first, moment),))
+        text = f"{to_datetime(first).astimezone(place):{_SECOND_FORMAT}} {tz}"
+        utc = "" if tz == "UTC" else f" ({to_datetime(first):{_SECOND_FORMAT}} UTC)"
+        return ScheduleQuestion(text=text + utc, windows=(window,))
     if first < second:
-        return ScheduleQuestion(
-            text=f"{moment:%Y-%m-%d %H:%M:%S} {tz}",
-            windows=(_window(first, moment), _window(second, moment)),
-            remark=f"{moment:%H:%M:%S} comes twice on this day in {tz}: {_utc(first)} and {_utc(second)}.",
+        remark = (
+            f"{moment:%H:%M:%S} comes twice on this day in {tz}: "
+            f"{to_datetime(first):%H:%M:%S} UTC and {to_datetime(second):%H:%M:%S} UTC."
         )
-    return _in_gap(moment, first, tz)
-
-
-def _in_gap(moment: datetime, instant: Instant, tz: str) -> ScheduleQuestion:
-    """Ask about the end of the gap instead, where whatever falls into it is made up for."""
-    change = zone(tz).stretch_at(instant // SECOND).start * SECOND
-    opening = to_datetime(change).astimezone(ZoneInfo(tz))
-    before = to_datetime(change - SECOND).astimezone(ZoneInfo(tz)) + timedelta(seconds=1)
-    return ScheduleQuestion(
-        text=f"{moment:%Y-%m-%d %H:%M:%S} {tz}",
-        windows=(_window(change, moment),),
-        remark=(
-            f"{moment:%H:%M:%S} does not exist on {moment:%Y-%m-%d} in {tz}: the clock goes from {before:%H:%M:%S} to "
-            f"{opening:%H:%M:%S}. What is fixed to a time in between comes at {opening:%H:%M:%S}."
-        ),
+        return ScheduleQuestion(text=text, windows=(window, TimeRange(second, second + width)), remark=remark)
+    # In a gap: ask about its end, where what falls into it is made up for.
+    change = zone(tz).period_at(first // SECOND).start * SECOND
+    opening = to_datetime(change).astimezone(place)
+    before = to_datetime(change - SECOND).astimezone(place) + timedelta(seconds=1)
+    remark = (
+        f"{moment:%H:%M:%S} does not exist on {moment:%Y-%m-%d} in {tz}: the clock goes from {before:%H:%M:%S} to "
+        f"{opening:%H:%M:%S}. What is fixed to a time in between comes at {opening:%H:%M:%S}."
     )
+    return ScheduleQuestion(text=text, windows=(TimeRange(change, change + width),), remark=remark)
 
 
-def _window(instant: Instant, moment: datetime) -> TimeRange:
-    return TimeRange(instant, instant + _width(moment))
+class FieldVersion(NamedTuple):
+    """What a field of a schedule was for some time."""
 
-
-def _width(moment: datetime) -> Micros:
-    if moment.microsecond:
-        return 1
-    return SECOND if moment.second else MINUTE
-
-
-def _shown(moment: datetime, tz: str) -> str:
-    there = f"{moment.astimezone(ZoneInfo(tz)):%Y-%m-%d %H:%M:%S} {tz}"
-    return there if tz == "UTC" else f"{there} ({moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC)"
-
-
-def _utc(instant: Instant) -> str:
-    return f"{to_datetime(instant):%H:%M:%S} UTC"
-
-
-class TriggerVersion(NamedTuple):
-    """A trigger that a schedule had for some time."""
-
-    trigger: Trigger | None
-    """`None` when it cannot be read."""
+    value: Any
     until: Instant
-    """When another took its place."""
+    """When another value took its place."""
     entry: StoredAuditEntry | None
-    """What made another take its place; `None` for the one it has now."""
+    """What made another take its place; `None` for the present value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,38 +260,26 @@ class ScheduleFacts(Situation):
     @property
     def trigger(self) -> Trigger | None:
         """The trigger it has now, or had last."""
-        return next((version.trigger for version in self.versions() if version.trigger is not None), None)
+        triggers = (trigger_if_readable(version.value) for version in self.versions("trigger"))
+        return next((trigger for trigger in triggers if trigger is not None), None)
 
     def trigger_at(self, instant: Instant) -> Trigger | None:
         """The trigger it had at an instant."""
-        found = None
-        for version in self.versions():
-            if version.until <= instant:
-                break
-            found = version.trigger
-        return found
+        return trigger_if_readable(self.value_at("trigger", instant))
 
-    def versions(self) -> Iterator[TriggerVersion]:
-        """Yield the triggers it has had, newest first."""
-        spec = None if self.schedule is None else self.schedule.trigger
-        until, entry = LATEST, None
+    def versions(self, name: str) -> Iterator[FieldVersion]:
+        """Yield what a field of the schedule has been, newest first."""
+        value = None if self.schedule is None else getattr(self.schedule, name)
+        until, entry = LATEST + 1, None
         for change in self.entries:
-            pair = before_and_after(change, "trigger")
-            if pair is None:
-                continue
-            yield TriggerVersion(read_trigger(spec if spec is not None else pair[1]), until, entry)
-            spec, until, entry = pair[0], change.at, change
-        yield TriggerVersion(read_trigger(spec), until, entry)
+            if (pair := before_and_after(change, name)) is not None:
+                yield FieldVersion(value if value is not None else pair[1], until, entry)
+                value, until, entry = pair[0], change.at, change
+        yield FieldVersion(value, until, entry)
 
     def value_at(self, name: str, instant: Instant) -> Any:
         """Return what a field of the schedule was at an instant; `None` when that is not known."""
-        value = None if self.schedule is None else getattr(self.schedule, name)
-        for entry in self.entries:
-            if entry.at <= instant:
-                break
-            if (pair := before_and_after(entry, name)) is not None:
-                value = pair[0]
-        return value
+        return [version.value for version in self.versions(name) if version.until > instant][-1]
 
     def latest(self, verb: str, *, until: Instant = LATEST) -> StoredAuditEntry | None:
         """Return the latest entry of a verb up to an instant."""
@@ -330,8 +293,3 @@ def before_and_after(entry: StoredAuditEntry, name: str) -> tuple[Any, Any] | No
             return before, after
         case _:
             return None
-
-
-def read_trigger(spec: object) -> Trigger | None:
-    """Return the trigger of a spec; `None` when it cannot be read."""
-    return trigger_if_readable(spec) if isinstance(spec, str) else None

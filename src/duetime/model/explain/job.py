@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from duetime.model.explain.facts import JobFacts, Sentence, first_line, length, sentences
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredWorker
+from duetime.model.stored import StoredAttempt
 
 _TRIES = {
     "error": "failed",
@@ -38,11 +38,12 @@ def job_story(facts: JobFacts) -> Iterator[Sentence]:
         yield Sentence(attempt.ended_at, _try(facts, number, attempt))
     job = facts.job
     if job.started_at is not None:
-        yield Sentence(job.started_at, _start(facts))
+        late = f", {length(job.lateness)} after its due time" if job.lateness and job.lateness > 0 else ""
+        started = f"Try {len(facts.attempts) + 1} started on {facts.worker_name(job.worker)}{late}."
+        yield Sentence(job.started_at, started)
     if job.cancel_requested_at is not None and job.state is State.RUNNING:
-        yield Sentence(
-            job.cancel_requested_at, "Its cancellation was requested; its worker has been asked to stop it."
-        )
+        requested = "Its cancellation was requested; its worker has been asked to stop it."
+        yield Sentence(job.cancel_requested_at, requested)
     if job.finished_at is not None:
         yield Sentence(job.finished_at, _end(facts))
 
@@ -52,22 +53,17 @@ def _beginning(facts: JobFacts) -> Sentence:
     if job.schedule is not None:
         # A job that was taken back has given its occurrence up, and only remembers it.
         occurrence = job.span_first if job.occurrence is None else job.occurrence
-        when = (
-            "outside of its times"
-            if occurrence is None
-            else f"for its occurrence at {facts.moment(occurrence)}"
-        )
-        origin = f"Made by schedule {job.schedule} {when}"
+        origin = f"Made by schedule {job.schedule} outside of its times"
+        if occurrence is not None:
+            origin = f"Made by schedule {job.schedule} for its occurrence at {facts.moment(occurrence)}"
     elif job.parent is not None:
         origin = f"Enqueued on behalf of job {job.parent}"
     else:
         origin = "Enqueued"
     due = facts.attempts[0].due_at if facts.attempts else job.due_at
     when = f"due {length(due - job.created_at)} later" if due > job.created_at else "due at once"
-    return Sentence(
-        job.created_at,
-        f"{origin}: task {job.task} in queue {job.queue}, priority {job.priority}, {when}.",
-    )
+    what = f"task {job.task} in queue {job.queue}, priority {job.priority}, {when}"
+    return Sentence(job.created_at, f"{origin}: {what}.")
 
 
 def _try(facts: JobFacts, number: int, attempt: StoredAttempt) -> str:
@@ -76,12 +72,6 @@ def _try(facts: JobFacts, number: int, attempt: StoredAttempt) -> str:
     how = _TRIES.get(attempt.outcome, f"ended as {attempt.outcome}")
     error = "" if attempt.error is None else f": {first_line(attempt.error)}"
     return f"Try {number} on {where} {how}{lasted}{error}."
-
-
-def _start(facts: JobFacts) -> str:
-    job = facts.job
-    late = f", {length(job.lateness)} after its due time" if job.lateness and job.lateness > 0 else ""
-    return f"Try {len(facts.attempts) + 1} started on {facts.worker_name(job.worker)}{late}."
 
 
 def _end(facts: JobFacts) -> str:
@@ -105,20 +95,13 @@ def _end(facts: JobFacts) -> str:
 
 def hindrances(facts: JobFacts) -> Iterator[str]:
     """Yield everything that keeps a live job from going on; nothing for one that has ended."""
-    match facts.job.state:
-        case State.PENDING:
-            yield from [*_of_pending(facts)] or [_nothing_in_the_way(facts)]
-        case State.RUNNING:
-            yield from _of_running(facts)
-        case _:
-            return
-
-
-def _of_pending(facts: JobFacts) -> Iterator[str]:
-    yield from _by_time(facts)
-    yield from facts.by_queue(facts.job.queue)
-    yield from _by_limits(facts)
-    yield from _by_workers(facts)
+    job = facts.job
+    if job.state is State.RUNNING:
+        yield from _of_running(facts)
+    elif job.state is State.PENDING:
+        told = [*_by_time(facts), *facts.by_queue(job.queue), *_by_limits(facts), *_by_workers(facts)]
+        due = f"it has been due since {facts.moment(job.due_at)} and a worker can take it at any moment"
+        yield from told or [f"Nothing is in its way: {due}."]
 
 
 def _by_time(facts: JobFacts) -> Iterator[str]:
@@ -164,27 +147,18 @@ def _of_running(facts: JobFacts) -> Iterator[str]:
         state = "is not known any more" if holder is None else f"is {holder.state}"
         yield f"It is claimed by {name}, which {state}: the next sweep of a living worker takes it over."
         return
-    if _is_late(holder, facts):
+    # It speaks three times in each lease.
+    if facts.now - holder.beat_at > (holder.lease_until - holder.beat_at) // 2:
         yield (
             f"It is claimed by {name}, which is late with its pulse: last heard of {facts.since(holder.beat_at)}. "
             f"Unless it speaks up, its jobs are taken over after {facts.moment(holder.lease_until)}."
         )
     if job.started_at is None:
         yield f"It is claimed ahead by {name} and starts at {facts.moment(job.due_at)}."
-        return
-    done = "" if job.progress is None else f", {job.progress:.0%} done"
-    note = f" ({job.progress_note})" if job.progress_note else ""
-    yield f"It has been running for {length(max(0, facts.ago(job.started_at)))}{done}{note}."
-
-
-def _is_late(worker: StoredWorker, facts: JobFacts) -> bool:
-    """Whether a worker has missed a pulse: it speaks three times in each lease."""
-    return facts.ago(worker.beat_at) > (worker.lease_until - worker.beat_at) // 2
-
-
-def _nothing_in_the_way(facts: JobFacts) -> str:
-    job = facts.job
-    return f"Nothing is in its way: it has been due since {facts.moment(job.due_at)} and a worker can take it at any moment."
+    else:
+        done = "" if job.progress is None else f", {job.progress:.0%} done"
+        note = f" ({job.progress_note})" if job.progress_note else ""
+        yield f"It has been running for {length(max(0, facts.now - job.started_at))}{done}{note}."
 
 
 def job_explanation(facts: JobFacts) -> tuple[Sentence, ...]:

@@ -25,7 +25,7 @@ from duetime.model.time import LONGEST_DURATION, Instant, Micros, describe_durat
 from duetime.model.triggers.base import NoOccurrence, Trigger
 from duetime.model.triggers.combined import Between, CombinedTrigger, Except
 from duetime.model.triggers.preview import clock_change_note
-from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
+from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_if_readable
 
 MOST_TOLD = 5
 """How many records of the time that was asked about are told."""
@@ -41,33 +41,31 @@ def records_touching(facts: ScheduleFacts, window: TimeRange) -> list[StoredJob]
     trigger = facts.trigger_at(window.since)
     # What one record stands for is told by the trigger; where that is not known, the span has to do.
     occurrence = window.since if trigger is None else occurrence_in(trigger, window)
-    return [
-        record for record in facts.records if window.has(record.occurrence) or _stands_for(record, occurrence)
-    ]
 
+    def touches(record: StoredJob) -> bool:
+        first, last = record.span_first, record.occurrence
+        spans = (
+            first is not None and last is not None and occurrence is not None and first <= occurrence <= last
+        )
+        return spans or window.has(last)
 
-def _stands_for(record: StoredJob, occurrence: int | None) -> bool:
-    if occurrence is None or record.occurrence is None or record.span_first is None:
-        return False
-    return record.span_first <= occurrence <= record.occurrence
+    return [record for record in facts.records if touches(record)]
 
 
 def _standing(facts: ScheduleFacts) -> Iterator[Told]:
     schedule = facts.schedule
     if schedule is None:
         entry = facts.latest("delete")
-        by = "" if entry is None else f" by {entry.who}"
-        yield Sentence(None if entry is None else entry.at, f"Schedule {facts.name} was deleted{by}.")
+        at = None if entry is None else entry.at
+        yield Sentence(at, f"Schedule {facts.name} was deleted{_by(entry)}.")
     else:
         rule = "a trigger that cannot be read" if facts.trigger is None else facts.trigger.describe()
-        yield Sentence(
-            schedule.created_at,
-            f"Schedule {facts.name} was created: task {schedule.task} in queue {schedule.queue}, {rule}.",
-        )
+        what = f"task {schedule.task} in queue {schedule.queue}, {rule}"
+        yield Sentence(schedule.created_at, f"Schedule {facts.name} was created: {what}.")
     last = next((record for record in facts.before if not is_ahead(facts, record)), None)
     if last is not None:
         yield Sentence(last.finished_at or last.started_at or last.created_at, record_summary(facts, last))
-        yield from record_reasons(facts, last)
+        yield from _why_skipped(facts, last)
     for record in reversed(facts.before):
         if is_ahead(facts, record):
             yield Sentence(record.created_at, record_summary(facts, record))
@@ -101,41 +99,31 @@ _MADE = {
 
 def told_record(facts: ScheduleFacts, record: StoredJob, *, briefly: bool) -> Iterator[Told]:
     """Tell of one record all that is known; briefly: of a job that has ended no more than that."""
-    yield Sentence(_place(record), record_summary(facts, record))
-    trigger = facts.trigger_at(_place(record))
-    if trigger is not None:
-        yield from remarks(trigger, _place(record))
-    if was_made(record):
-        if (job := facts.jobs.get(record.id)) is not None:
-            yield from () if briefly else job_story(job)
-            yield from hindrances(job)
-        return
-    yield from record_reasons(facts, record)
-
-
-def record_reasons(facts: ScheduleFacts, record: StoredJob) -> Iterator[Told]:
-    """Tell why an occurrence made no job, if its summary does not."""
-    if not (was_made(record) or is_ahead(facts, record)):
-        yield from _why_skipped(facts, record)
+    place = _place(record)
+    yield Sentence(place, record_summary(facts, record))
+    if (trigger := facts.trigger_at(place)) is not None:
+        yield from remarks(trigger, place)
+    if was_made(record) and (job := facts.jobs.get(record.id)) is not None:
+        yield from () if briefly else job_story(job)
+        yield from hindrances(job)
+    yield from _why_skipped(facts, record)
 
 
 def record_summary(facts: ScheduleFacts, record: StoredJob) -> str:
     """Say in one sentence what became of it."""
     when = facts.moment(_place(record))
-    if not was_made(record):
-        if record.span_count > 1:
-            return (
-                f"It was skipped: one record stands for {record.span_count:,} occurrences, from {_first(facts, record)} "
-                f"to {when}."
-            )
-        if is_ahead(facts, record):
-            return f"Its occurrence at {when} will not run: {first_line(record.reason or 'skipped')}."
-        return f"Its occurrence at {when} was skipped."
-    what = f"The job of its occurrence at {when} {_MADE[record.state]}: {record.id}"
-    if record.started_at is None:
-        return f"{what}."
-    late = record.started_at - _place(record)
-    return f"{what}, started {length(max(0, late))} after its time on {facts.worker_name(record.worker)}."
+    if was_made(record):
+        what = f"The job of its occurrence at {when} {_MADE[record.state]}: {record.id}"
+        if record.started_at is None:
+            return f"{what}."
+        late = length(max(0, record.started_at - _place(record)))
+        return f"{what}, started {late} after its time on {facts.worker_name(record.worker)}."
+    if record.span_count > 1:
+        span = f"{record.span_count:,} occurrences, from {facts.moment(_first(record))} to {when}"
+        return f"It was skipped: one record stands for {span}."
+    if is_ahead(facts, record):
+        return f"Its occurrence at {when} will not run: {first_line(record.reason or 'skipped')}."
+    return f"Its occurrence at {when} was skipped."
 
 
 def was_made(record: StoredJob) -> bool:
@@ -148,93 +136,81 @@ def is_ahead(facts: ScheduleFacts, record: StoredJob) -> bool:
     return _place(record) > facts.now
 
 
+def _place(record: StoredJob) -> Instant:
+    """Where a record stands among the others."""
+    return record.due_at if record.occurrence is None else record.occurrence
+
+
+def _first(record: StoredJob) -> Instant:
+    return record.span_first or _place(record)
+
+
+def _by(entry: StoredAuditEntry | None) -> str:
+    return "" if entry is None else f" by {entry.who}"
+
+
 def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[Told]:
-    match record.reason or "":
+    """Tell why an occurrence made no job, if its summary does not."""
+    if was_made(record) or is_ahead(facts, record):
+        return
+    at, reason = record.created_at, record.reason or ""
+    match reason:
         case "misfire":
-            yield Sentence(record.created_at, _misfire(facts, record))
+            yield Sentence(at, _misfire(facts, record))
         case "overlap":
-            yield Sentence(record.created_at, _overlap(facts, record))
-        case "paused" | "parked" as why:
-            yield from _stopped(facts, record, why)
+            yield Sentence(at, _overlap(facts, record))
+        case "paused" | "parked":
+            verb = "pause" if reason == "paused" else "park"
+            if (entry := facts.latest(verb, until=at)) is None:
+                yield Sentence(at, f"The schedule was {reason} then.")
+            else:
+                why = entry.detail.get("reason")
+                because = f": {first_line(why)}" if isinstance(why, str) and why else ""
+                yield Sentence(entry.at, f"The schedule was {reason}{_by(entry)}{because}.")
+            yield Sentence(at, "It went on, and what had passed meanwhile was recorded as skipped.")
         case "edited":
-            changes = (e for e in facts.entries if before_and_after(e, "trigger"))
-            entry = next((change for change in changes if change.at <= record.created_at), None)
-            who = "" if entry is None else f" by {entry.who}"
-            yield Sentence(record.created_at, f"The schedule was changed{who} before anyone had fired it.")
-        case reason:
-            yield Sentence(record.created_at, f"{first_line(reason[:1].upper() + reason[1:])}.")
+            changes = (one for one in facts.entries if one.at <= at and before_and_after(one, "trigger"))
+            yield Sentence(
+                at, f"The schedule was changed{_by(next(changes, None))} before anyone had fired it."
+            )
+        case _:
+            yield Sentence(at, f"{first_line(reason[:1].upper() + reason[1:])}.")
 
 
 def _misfire(facts: ScheduleFacts, record: StoredJob) -> str:
-    first, noticed = record.span_first or _place(record), record.created_at
+    first, noticed = facts.moment(_first(record)), record.created_at
     outage = "An outage: no one" if record.span_count > 1 else "No one"
-    told = (
-        f"{outage} fired it from {facts.moment(first)} until {facts.moment(noticed)}, when this was noticed"
-    )
+    told = f"{outage} fired it from {first} until {facts.moment(noticed)}, when this was noticed"
     policy = facts.value_at("misfire", noticed)
     if policy is None:
         return f"{told}."
     window: Micros = facts.value_at("misfire_window", noticed) or 0
-    within = (
-        "" if window >= LONGEST_DURATION else f", and only within a window of {describe_duration(window)}"
-    )
+    late = describe_duration(window)
+    within = "" if window >= LONGEST_DURATION else f", and only within a window of {late}"
     rule = {
-        "skip": f"what is missed by more than its window of {describe_duration(window)} does not run",
+        "skip": f"what is missed by more than its window of {late} does not run",
         "all": f"of all that was missed the latest {facts.value_at('misfire_limit', noticed)} run{within}",
     }.get(policy, f"of all that was missed only the latest runs{within}")
     return f"{told}; misfire is {policy}: {rule}."
 
 
 def _overlap(facts: ScheduleFacts, record: StoredJob) -> str:
-    live = next((job for job in facts.before if _lived(job, record)), None)
-    told = "A job before it" if live is None else _named(facts, live)
-    policy = facts.value_at("overlap", record.created_at)
+    noticed, told = record.created_at, "A job before it"
+    for job in facts.before:
+        lived = job.finished_at is None or job.finished_at > noticed
+        if lived and was_made(job) and _place(job) < _place(record):
+            since = "" if job.started_at is None else f", which ran since {facts.moment(job.started_at)},"
+            told = f"Job {job.id} of its occurrence at {facts.moment(_place(job))}{since}"
+            break
+    policy = facts.value_at("overlap", noticed)
     if policy is None:
         return f"{told} had not ended."
     rule = {
         "skip": "it is not started while one before it lives",
         "queue_one": "one may wait for the one that runs, and one did",
-        "queue_all": f"at most {facts.value_at('overlap_limit', record.created_at)} may wait, and they did",
+        "queue_all": f"at most {facts.value_at('overlap_limit', noticed)} may wait, and they did",
     }.get(policy, "the one after it was in its way")
     return f"{told} had not ended; overlap is {policy}: {rule}."
-
-
-def _lived(job: StoredJob, record: StoredJob) -> bool:
-    """Whether a job was pending or running when another occurrence was skipped."""
-    return (
-        was_made(job)
-        and _place(job) < _place(record)
-        and (job.finished_at is None or job.finished_at > record.created_at)
-    )
-
-
-def _named(facts: ScheduleFacts, job: StoredJob) -> str:
-    text = f"Job {job.id} of its occurrence at {facts.moment(_place(job))}"
-    if job.started_at is None:
-        return text
-    return f"{text}, which ran since {facts.moment(job.started_at)},"
-
-
-def _stopped(facts: ScheduleFacts, record: StoredJob, why: str) -> Iterator[Told]:
-    """Say who stopped the schedule, and when it went on."""
-    verb = "pause" if why == "paused" else "park"
-    entry = facts.latest(verb, until=record.created_at)
-    if entry is None:
-        yield Sentence(record.created_at, f"The schedule was {why} then.")
-    else:
-        reason = entry.detail.get("reason")
-        because = f": {first_line(reason)}" if isinstance(reason, str) and reason else ""
-        yield Sentence(entry.at, f"The schedule was {why} by {entry.who}{because}.")
-    yield Sentence(record.created_at, "It went on, and what had passed meanwhile was recorded as skipped.")
-
-
-def _first(facts: ScheduleFacts, record: StoredJob) -> str:
-    return facts.moment(record.span_first or _place(record))
-
-
-def _place(record: StoredJob) -> Instant:
-    """Where a record stands among the others."""
-    return record.due_at if record.occurrence is None else record.occurrence
 
 
 _CREATE = ("declare", "put")
@@ -265,22 +241,21 @@ def _deleted(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     entry = facts.latest("delete")
     if entry is None:
         yield "The schedule does not exist any more, and who deleted it is not known any more."
-        return
-    yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
-    if window.since < entry.at:
+    else:
+        yield Sentence(entry.at, f"The schedule was deleted by {entry.who}.")
+    if entry is not None and window.since < entry.at:
         occurrence = occurrence_in(facts.trigger_at(window.since), window)
         had = "" if occurrence is None else f" of its occurrence at {facts.moment(occurrence)}"
         yield f"There is no record{had} from before."
 
 
 def _too_early(facts: ScheduleFacts, schedule: StoredSchedule, window: TimeRange) -> Iterator[Told]:
-    before = length(schedule.created_at - window.since)
-    made = next((e for e in facts.entries if e.verb in _CREATE and not e.detail), None)
-    by = f" by {made.who}" if made is not None and made.at >= schedule.created_at else ""
-    yield Sentence(
-        schedule.created_at, f"The schedule was created{by}, {before} after the time that you ask about."
-    )
-    if (deleted := facts.latest("delete", until=schedule.created_at)) is not None:
+    created = schedule.created_at
+    entry = next((one for one in facts.entries if one.verb in _CREATE and not one.detail), None)
+    by = _by(entry) if entry is not None and entry.at >= created else ""
+    before = length(created - window.since)
+    yield Sentence(created, f"The schedule was created{by}, {before} after the time that you ask about.")
+    if (deleted := facts.latest("delete", until=created)) is not None:
         yield Sentence(deleted.at, f"Another of the same name was deleted by {deleted.who}.")
 
 
@@ -293,20 +268,16 @@ def _no_occurrence(
         yield why
     if isinstance(found, NoOccurrence) and not found.proved:
         yield f"No occurrence is found from then up to {facts.moment(found.through)}."
-        return
-    if after is None and window.since <= facts.now:
+    elif after is None and window.since <= facts.now:
         last = "" if before is None else f": the last occurrence of its trigger was at {facts.moment(before)}"
         yield f"It had ended by then{last}."
-        return
-    near = [
-        f"the one {where} is at {facts.moment(instant)}"
-        for where, instant in (("before", before), ("after", after))
-        if instant is not None
-    ]
-    yield f"Its trigger has no occurrence then: {'; '.join(near) or 'nor at any other time'}."
-    yield from remarks(trigger, before, after)
-    if window.since > facts.now:
-        yield from in_the_way(facts, schedule)
+    else:
+        near = [f"the one before is at {facts.moment(before)}"] if before is not None else []
+        near += [f"the one after is at {facts.moment(after)}"] if after is not None else []
+        yield f"Its trigger has no occurrence then: {'; '.join(near) or 'nor at any other time'}."
+        yield from remarks(trigger, before, after)
+        if window.since > facts.now:
+            yield from in_the_way(facts, schedule)
 
 
 def _to_come(
@@ -314,24 +285,26 @@ def _to_come(
 ) -> Iterator[Told]:
     if schedule.next_at is None and why_stopped(facts, schedule) is None:
         yield why_ended(facts, schedule)
-        return
-    due = trigger.due(occurrence)
-    jitter = "" if due == occurrence else f"; its job falls due at {facts.moment(due)}"
-    when = f"{facts.moment(occurrence)}, {facts.since(occurrence)}"
-    yield f"That is to come: its occurrence at {when}{jitter}."
-    yield from remarks(trigger, occurrence)
-    yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
+    else:
+        due = trigger.due(occurrence)
+        jitter = "" if due == occurrence else f"; its job falls due at {facts.moment(due)}"
+        yield f"That is to come: its occurrence at {_when(facts, occurrence)}{jitter}."
+        yield from remarks(trigger, occurrence)
+        yield from [*in_the_way(facts, schedule)] or ["Nothing is in its way now."]
 
 
 def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instant) -> Iterator[Told]:
-    when, stopped = facts.moment(occurrence), why_stopped(facts, schedule)
+    when, stopped, oldest = facts.moment(occurrence), why_stopped(facts, schedule), facts.oldest
     if occurrence <= schedule.fired_through:
-        yield _record_gone(facts, occurrence)
+        if oldest is None or (oldest.span_first or oldest.occurrence or 0) > occurrence:
+            pruned = "records that old have been pruned (see retention and keep_per_schedule)"
+            yield f"No record of its occurrence at {when} is left: {pruned}."
+        else:
+            yield f"There is no record of its occurrence at {when}: it was passed over or taken away."
     elif stopped is not None:
         stopped_at = schedule.parked_at or schedule.paused_at or 0
-        fate = (
-            "did not run" if stopped_at <= occurrence else "had not been fired when the schedule was stopped"
-        )
+        late = "had not been fired when the schedule was stopped"
+        fate = "did not run" if stopped_at <= occurrence else late
         yield f"Its occurrence at {when} {fate}. {stopped}"
         yield "What passes meanwhile is recorded as skipped when it goes on."
     elif schedule.next_at is None:
@@ -342,36 +315,24 @@ def _no_trace(facts: ScheduleFacts, schedule: StoredSchedule, occurrence: Instan
         yield from [*in_the_way(facts, schedule)] or [nothing]
 
 
-def _record_gone(facts: ScheduleFacts, occurrence: Instant) -> str:
-    when, oldest = facts.moment(occurrence), facts.oldest
-    if oldest is None or (oldest.span_first or oldest.occurrence or 0) > occurrence:
-        return (
-            f"No record of its occurrence at {when} is left: records that old have been pruned "
-            "(see retention and keep_per_schedule)."
-        )
-    return f"There is no record of its occurrence at {when}: it was passed over or taken away."
+def _when(facts: ScheduleFacts, instant: Instant) -> str:
+    return f"{facts.moment(instant)}, {facts.since(instant)}"
 
 
 def _edits(facts: ScheduleFacts, window: TimeRange) -> Iterator[Told]:
     """Yield the changes of the trigger that have to do with the time: only on one side of each does it occur then."""
     newer: Trigger | None = None
-    for version in facts.versions():
-        if version.entry is not None and version.trigger is not None and newer is not None:
-            was, became = occurrence_in(version.trigger, window), occurrence_in(newer, window)
+    for value, _, entry in facts.versions("trigger"):
+        older = trigger_if_readable(value)
+        if entry is not None and older is not None and newer is not None:
+            was, became = occurrence_in(older, window), occurrence_in(newer, window)
             if (was is None) is not (became is None):
+                deleted = f"It was deleted by {entry.who} and made anew"
+                change = deleted if entry.verb == "delete" else f"Its trigger was changed by {entry.who}"
                 which = "the old one" if became is None else "the new one"
-                yield Sentence(
-                    version.entry.at,
-                    f"{_change(version.entry)}, from {version.trigger.describe()} to {newer.describe()}: "
-                    f"only {which} has an occurrence then.",
-                )
-        newer = version.trigger
-
-
-def _change(entry: StoredAuditEntry) -> str:
-    if entry.verb == "delete":
-        return f"It was deleted by {entry.who} and made anew"
-    return f"Its trigger was changed by {entry.who}"
+                text = f"{change}, from {older.describe()} to {newer.describe()}"
+                yield Sentence(entry.at, f"{text}: only {which} has an occurrence then.")
+        newer = older
 
 
 def occurrence_in(trigger: Trigger | None, window: TimeRange) -> Instant | None:
@@ -386,22 +347,21 @@ def taken_away(facts: ScheduleFacts, trigger: Trigger, window: TimeRange) -> str
     """Say which calendar, start or end keeps an occurrence from coming; `None` when there is none to keep."""
     for part in trigger.inner() if isinstance(trigger, CombinedTrigger) else ():
         occurrence = occurrence_in(part, window)
-        found = taken_away(facts, part, window) if occurrence is None else _by(facts, trigger, occurrence)
+        found = None
+        match trigger:
+            case _ if occurrence is None:
+                found = taken_away(facts, part, window)
+            case Except(calendar=calendar) if (why := calendar.why(occurrence)) is not None:
+                found = f"Its calendar excludes {facts.moment(occurrence)}: {why}."
+            case Between(start=int(start)) if occurrence < start:
+                found = f"It does not begin before {facts.moment(start)}."
+            case Between(end=int(end)) if occurrence > end:
+                found = f"It does not go on after {facts.moment(end)}."
+            case _:
+                pass
         if found is not None:
             return found
     return None
-
-
-def _by(facts: ScheduleFacts, trigger: Trigger, occurrence: Instant) -> str | None:
-    match trigger:
-        case Except(calendar=calendar) if (why := calendar.why(occurrence)) is not None:
-            return f"Its calendar excludes {facts.moment(occurrence)}: {why}."
-        case Between(start=int(start)) if occurrence < start:
-            return f"It does not begin before {facts.moment(start)}."
-        case Between(end=int(end)) if occurrence > end:
-            return f"It does not go on after {facts.moment(end)}."
-        case _:
-            return None
 
 
 _SHOWN = 3
@@ -419,8 +379,17 @@ def in_the_way(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[str]:
     elif schedule.next_at is None:
         yield why_ended(facts, schedule)
         return
-    else:
-        yield from no_one_firing(facts)
+    elif not facts.fleet.alive:
+        yield (
+            "No one fires schedules: no worker is alive. Start one with: duetime worker MODULE:SCHEDULER, "
+            "or only fire schedules with: duetime scheduler MODULE:SCHEDULER"
+        )
+    elif not facts.fleet.fires:
+        told = f"{facts.worker_names(facts.fleet.alive)} was told to leave them alone"
+        yield (
+            f"No one fires schedules: {told}. Start a worker without --no-schedules, or: "
+            "duetime scheduler MODULE:SCHEDULER"
+        )
     yield from facts.by_queue(schedule.queue)
     if facts.fleet.alive:
         yield from facts.by_workers(queue=schedule.queue, task=schedule.task)
@@ -452,21 +421,6 @@ def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
     return f"It has ended: the last occurrence of its trigger was at {facts.moment(last)}."
 
 
-def no_one_firing(facts: ScheduleFacts) -> Iterator[str]:
-    """Say that no process fires schedules, if none does."""
-    fleet = facts.fleet
-    if not fleet.alive:
-        yield (
-            "No one fires schedules: no worker is alive. Start one with: duetime worker MODULE:SCHEDULER, "
-            "or only fire schedules with: duetime scheduler MODULE:SCHEDULER"
-        )
-    elif not fleet.fires:
-        yield (
-            f"No one fires schedules: {facts.worker_names(fleet.alive)} was told to leave them alone. Start a worker without "
-            "--no-schedules, or: duetime scheduler MODULE:SCHEDULER"
-        )
-
-
 def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Told]:
     """Yield what comes next, with what the clock does to it."""
     trigger, occurrence = facts.trigger, schedule.next_at
@@ -475,30 +429,28 @@ def next_runs(facts: ScheduleFacts, schedule: StoredSchedule) -> Iterator[Told]:
     if (through := searched_until(trigger, occurrence)) is not None:
         yield f"No next occurrence is found up to {facts.moment(through)}. The search goes on then."
         return
+    stopped = why_stopped(facts, schedule) is not None
     again = facts.now if schedule.paused_until is None else schedule.paused_until
-    if why_stopped(facts, schedule) and occurrence <= again:
+    if stopped and occurrence <= again:
         # What comes during a pause is not overdue: it does not run.
         occurrence = trigger.after(again)
-    shown: list[Instant] = []
-    while occurrence is not None and len(shown) < _SHOWN:
-        shown.append(occurrence)
-        occurrence = trigger.after(occurrence)
-    if not shown:
+    if occurrence is None:
         return
-    if shown[0] <= facts.now:
-        yield overdue(facts, shown[0])
+    if occurrence <= facts.now:
+        yield overdue(facts, occurrence)
         return
-    verb = "would run" if why_stopped(facts, schedule) and schedule.paused_until is None else "runs"
-    first, rest = shown[0], ", ".join(facts.moment(one) for one in shown[1:])
-    then = f"; then at {rest}" if rest else ""
-    yield f"It {verb} next at {facts.moment(first)}, {facts.since(first)}{then}."
-    yield from remarks(trigger, *shown)
+    coming = [occurrence]
+    while len(coming) < _SHOWN and (following := trigger.after(coming[-1])) is not None:
+        coming.append(following)
+    verb = "would run" if stopped and schedule.paused_until is None else "runs"
+    then = f"; then at {', '.join(map(facts.moment, coming[1:]))}" if coming[1:] else ""
+    yield f"It {verb} next at {_when(facts, occurrence)}{then}."
+    yield from remarks(trigger, *coming)
 
 
 def overdue(facts: ScheduleFacts, occurrence: Instant) -> str:
     """Say that no one has fired an occurrence whose time has come."""
-    when = f"{facts.moment(occurrence)}, {facts.since(occurrence)}"
-    return f"Its occurrence at {when}, has not been fired yet."
+    return f"Its occurrence at {_when(facts, occurrence)}, has not been fired yet."
 
 
 def remarks(trigger: Trigger, *occurrences: Instant | None) -> Iterator[str]:

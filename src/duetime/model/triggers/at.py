@@ -6,10 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from duetime.errors import InvalidTrigger
 from duetime.model.time import Instant, from_datetime, to_datetime
-from duetime.model.triggers.base import Trigger, check_instant
+from duetime.model.triggers.base import Trigger, check_instant, set_fields
 
 _MOST_MOMENTS = 10_000
 _SHOWN = 3
@@ -19,14 +20,16 @@ _SHOWN = 3
 class At(Trigger):
     """Occurrences at the given instants, each once and in order."""
 
+    kind = "at"
+
     instants: tuple[Instant, ...]
 
     def __post_init__(self) -> None:
         for instant in self.instants:
             check_instant(instant, what="a moment")
         if not 1 <= len(self.instants) <= _MOST_MOMENTS:
-            raise InvalidTrigger(f"at() takes from 1 to {_MOST_MOMENTS} moments, not {len(self.instants)}")
-        object.__setattr__(self, "instants", tuple(sorted(set(self.instants))))
+            raise InvalidTrigger(f"at() takes at least one and at most {_MOST_MOMENTS} moments")
+        set_fields(self, instants=tuple(sorted(set(self.instants))))
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first of the instants strictly after `instant`."""
@@ -43,18 +46,11 @@ class At(Trigger):
         more = len(self.instants) - len(shown)
         return f"at {', '.join(shown)}{f' and {more} more' if more else ''}, UTC"
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "at", "instants": list(self.instants)}
-
 
 def at(moments: datetime | Iterable[datetime]) -> At:
     """Return the trigger for one aware datetime, or for several."""
     if not isinstance(moments, Iterable):
         return At((from_datetime(moments, what="moment"),))
-    instants: list[Instant] = []
-    for number, moment in enumerate(moments, 1):
-        if number > _MOST_MOMENTS:
-            raise InvalidTrigger(f"at() takes at most {_MOST_MOMENTS} moments")
-        instants.append(from_datetime(moment, what=f"moment {number}"))
-    return At(tuple(instants))
+    # No more are read than are needed to see that there are too many.
+    numbered = enumerate(islice(moments, _MOST_MOMENTS + 1), 1)
+    return At(tuple(from_datetime(moment, what=f"moment {number}") for number, moment in numbered))

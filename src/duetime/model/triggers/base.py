@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
+import hashlib
+from dataclasses import dataclass, fields
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
@@ -56,16 +57,6 @@ class SearchBudget:
     left: int = MOST_SEARCH_STEPS
 
 
-@dataclass(slots=True)
-class SearchMemory:
-    """The last answer of a trigger that took many steps, and the instant from which it holds.
-
-    Both are replaced in one assignment, so that threads may share it.
-    """
-
-    answer: tuple[Instant, Instant | NoOccurrence] | None = None
-
-
 _MOST_TIMES = 1_000_000_000
 
 
@@ -75,6 +66,8 @@ class Trigger(Protocol):
 
     __slots__ = ()
 
+    kind: ClassVar[str] = ""
+    """Its name where it is stored."""
     tz: str = "UTC"
     """The zone to show its times in."""
     times: int | None = None
@@ -94,8 +87,8 @@ class Trigger(Protocol):
         ...
 
     def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data that `from_spec` reads back."""
-        ...
+        """Return the rule as JSON-able data, which `trigger_from_spec` reads."""
+        return spec_of(self)
 
     def next_after(self, moment: datetime) -> datetime | None:
         """Return the first occurrence strictly after an aware `moment`, in UTC, or None if none is found."""
@@ -116,8 +109,11 @@ class Trigger(Protocol):
     def first(
         self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
     ) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing; `until` ends the search."""
-        return self.seek(instant, SearchBudget(until, steps))
+        """Return the first occurrence strictly after `instant`, or how far there is nothing.
+
+        `until` ends the search of a combined trigger, which looks a hundred years ahead at most.
+        """
+        return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
 
     def comes_at(self, instant: Instant) -> bool:
         """Tell whether `instant` is an occurrence."""
@@ -193,6 +189,38 @@ class Trigger(Protocol):
         return Jitter(self, parse_duration(most, what="jitter"))
 
 
+def set_fields(instance: object, **values: object) -> None:
+    """Set fields of a frozen dataclass while it is made."""
+    for name, value in values.items():
+        object.__setattr__(instance, name, value)
+
+
+def draw_number(text: str) -> int:
+    """Return a number that is drawn from a text: the same in every process."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def spec_of(rule: Any) -> dict[str, object]:
+    """Return a trigger or calendar as JSON-able data: its kind, and the fields that are not left as they are."""
+    spec: dict[str, object] = {"type": rule.kind}
+    for one in fields(rule):
+        value = getattr(rule, one.name)
+        if one.init and value is not None and (value != one.default or one.name == "tz"):
+            spec[one.name] = _plain(value)
+    return spec
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case ((date(), _), *_):
+            return {str(day): name for day, name in value}
+        case (*parts,):
+            return [_plain(part) for part in parts]
+        case _:
+            return value.to_spec() if hasattr(value, "to_spec") else value
+
+
 def check_times(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is how many jobs a schedule may make."""
     check_whole(
@@ -203,6 +231,13 @@ def check_times(value: object, *, what: str) -> None:
 def check_instant(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is an instant in range."""
     check_whole(value, what=what, low=EARLIEST, high=LATEST, expected="an instant between 1970 and 9000")
+
+
+def check_instants(**values: object) -> None:
+    """Raise `InvalidTrigger` unless all that are given are instants in range."""
+    for name, value in values.items():
+        if value is not None:
+            check_instant(value, what=name)
 
 
 def check_length(value: object, *, what: str, low: Micros, high: Micros, expected: str) -> None:
@@ -230,9 +265,7 @@ def check_comes(trigger: Trigger, now: Instant) -> None:
 
     A trigger whose search runs out of steps is let through: it may come, and its schedule goes on searching.
     """
-    found = trigger.first(now)
-    if isinstance(found, NoOccurrence):
-        found = trigger.first(now, steps=MOST_CHECK_STEPS)
+    found = trigger.first(now, steps=MOST_CHECK_STEPS)
     if isinstance(found, NoOccurrence) and found.through >= min(now + SEARCH_HORIZON, LATEST):
         since = "" if now == EARLIEST else f" after {in_words(now)}"
         text = f"the trigger ({trigger.describe()}) never comes{since}"
@@ -246,11 +279,8 @@ def check_pace(trigger: Trigger, now: Instant, shortest: Micros) -> None:
         if before is None or (following := trigger.after(before)) is None:
             return
         if following - before < shortest:
-            moments = f"{_exact(before)} and {_exact(following)}"
+            both = (to_datetime(instant) for instant in (before, following))
+            moments = " and ".join(moment.isoformat(sep=" ", timespec="milliseconds") for moment in both)
             text = f"the trigger ({trigger.describe()}) comes at {moments}, closer than {describe_duration(shortest)}"
             raise InvalidTrigger(f"{text}; make it rarer, or allow it with Scheduler(shortest_interval=...)")
         before = following
-
-
-def _exact(instant: Instant) -> str:
-    return to_datetime(instant).isoformat(sep=" ", timespec="milliseconds")

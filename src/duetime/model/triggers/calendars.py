@@ -1,23 +1,21 @@
-"""Calendars: holidays, weekdays and blackouts that are taken from triggers, and how they are stored."""
+"""Calendars: holidays, weekdays and blackouts that are taken from triggers."""
 
 from __future__ import annotations
 
 import re
 from abc import abstractmethod
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from itertools import islice
-from typing import Any, Protocol, Self, cast, runtime_checkable
+from typing import ClassVar, Protocol, Self, cast, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
-from duetime.model.text import shown
-from duetime.model.time import EPOCH, LATEST, SECOND, Instant, from_datetime, in_words, to_datetime
-from duetime.model.triggers.base import check_instant, check_whole
-from duetime.model.triggers.english import WEEKDAYS, names_in_words
-from duetime.model.triggers.zones import DAY_SECONDS, Zone, wall_second_at, zone
+from duetime.model.text import WEEKDAYS, names_in_words, shown
+from duetime.model.time import SECOND, Instant, from_datetime, in_words, to_datetime
+from duetime.model.triggers.base import check_instants, check_whole, set_fields, spec_of
+from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY, shown_wall, wall_second_at, zone
 
 
 @runtime_checkable
@@ -26,15 +24,11 @@ class Calendar(Protocol):
 
     __slots__ = ()
 
+    kind: ClassVar[str] = ""
+    """Its name where it is stored."""
+
     def until(self, instant: Instant) -> Instant | None:
-        """Return an end of the excluded stretch around `instant`, or None if the calendar leaves it open.
-
-        What is excluded goes on for so long at least; whether it goes on after that, the end itself can be asked.
-        """
-        ...
-
-    def edge(self, instant: Instant) -> Instant:
-        """Return an instant up to which all is excluded or all is open, as `instant` is."""
+        """Return an instant up to which all is excluded, or None if `instant` is open; the end may be excluded, too."""
         ...
 
     def why(self, instant: Instant) -> str | None:
@@ -46,8 +40,8 @@ class Calendar(Protocol):
         ...
 
     def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data that `from_spec` reads back."""
-        ...
+        """Return the calendar as JSON-able data, which `calendar_from_spec` reads."""
+        return spec_of(self)
 
     def placed(self, tz: str) -> Calendar:
         """Return this calendar read in `tz`, unless it has a zone of its own."""
@@ -65,6 +59,8 @@ MOST_CALENDARS = 50
 class JoinedCalendars(Calendar):
     """Excludes what any of its parts excludes."""
 
+    kind = "joined"
+
     parts: tuple[Calendar, ...]
 
     def __post_init__(self) -> None:
@@ -74,7 +70,7 @@ class JoinedCalendars(Calendar):
                 text = "calendars are joined with calendars, such as calendars.weekends()"
                 raise InvalidTrigger(f"{text}, not {shown(part)}")
             flat += part.parts if isinstance(part, JoinedCalendars) else [part]
-        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+        set_fields(self, parts=tuple(dict.fromkeys(flat)))
         if not 1 <= len(self.parts) <= MOST_CALENDARS:
             text = f"from 1 to {MOST_CALENDARS} calendars can be joined, not {len(self.parts)}"
             raise InvalidTrigger(f"{text}; holidays() takes many dates at once")
@@ -84,11 +80,6 @@ class JoinedCalendars(Calendar):
         ends = (part.until(instant) for part in self.parts)
         return max((end for end in ends if end is not None), default=None)
 
-    def edge(self, instant: Instant) -> Instant:
-        """Return the latest end that a part says, or where the first part may begin to exclude."""
-        end = self.until(instant)
-        return min(part.edge(instant) for part in self.parts) if end is None else end
-
     def why(self, instant: Instant) -> str | None:
         """Say why the first part that excludes `instant` does so."""
         return next((why for part in self.parts if (why := part.why(instant)) is not None), None)
@@ -96,10 +87,6 @@ class JoinedCalendars(Calendar):
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
         return " and ".join(part.describe(known_tz=known_tz) for part in self.parts)
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {"type": "joined", "parts": [part.to_spec() for part in self.parts]}
 
     def placed(self, tz: str) -> JoinedCalendars:
         """Return these calendars read in `tz`, except those with a zone of their own."""
@@ -111,42 +98,33 @@ class WallCalendar(Calendar):
     """Excludes what the wall clock of a zone shows; without a zone, that of the trigger it is taken from."""
 
     tz: str | None = None
-    _zone: Zone = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        place = zone("UTC" if self.tz is None else self.tz)
-        object.__setattr__(self, "tz", None if self.tz is None else place.key)
-        object.__setattr__(self, "_zone", place)
+        set_fields(self, tz=_zone_key(self.tz))
 
     @abstractmethod
-    def reason(self, wall: int) -> str:
-        """Say why a wall second is excluded, which it is."""
+    def reason(self, wall: int) -> str | None:
+        """Say why a wall second is excluded, or None if it is not."""
 
-    @abstractmethod
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second is excluded."""
-
-    def boundary(self, wall: int) -> int:
-        """Return a wall second up to which all is excluded or all is open, as `wall` is: a midnight."""
-        end, excluded = (wall // DAY_SECONDS + 1) * DAY_SECONDS, self.excludes(wall)
-        while self.excludes(end) is excluded:
+    def end_of(self, wall: int) -> int:
+        """Return a wall second up to which all is excluded, as `wall` is: the midnight after days in a row."""
+        end = (wall // DAY_SECONDS + 1) * DAY_SECONDS
+        while self.reason(end) is not None:
             end += DAY_SECONDS
         return end
 
     def until(self, instant: Instant) -> Instant | None:
         """Return the end of what is excluded around `instant`, at most up to the next change of the clock."""
-        return self.edge(instant) if self.excludes(wall_second_at(self._zone, instant)) else None
-
-    def edge(self, instant: Instant) -> Instant:
-        """Return an instant up to which nothing changes, at most the next change of the clock."""
         second = instant // SECOND
-        stretch = self._zone.stretch_at(second)
-        return min(self.boundary(second + stretch.offset) - stretch.offset, stretch.end) * SECOND
+        period = zone(self.tz or "UTC").period_at(second)
+        wall = second + period.offset
+        if self.reason(wall) is None:
+            return None
+        return min(self.end_of(wall) - period.offset, period.end) * SECOND
 
     def why(self, instant: Instant) -> str | None:
         """Say why `instant` is excluded, or None if it is not."""
-        wall = wall_second_at(self._zone, instant)
-        return self.reason(wall) if self.excludes(wall) else None
+        return self.reason(wall_second_at(zone(self.tz or "UTC"), instant))
 
     def placed(self, tz: str) -> Self:
         """Return this calendar read in `tz`, unless it has a zone of its own."""
@@ -155,17 +133,10 @@ class WallCalendar(Calendar):
     def _in_zone(self, known_tz: str) -> str:
         return "" if self.tz in (None, known_tz) else f" in {self.tz}"
 
-    def _zone_spec(self) -> dict[str, object]:
-        return {} if self.tz is None else {"tz": self.tz}
 
-
-def shown_wall(wall: int) -> datetime:
-    """Return a wall second as a datetime to be formatted."""
-    return EPOCH + timedelta(seconds=wall)
-
-
-_SHORT_NAMES = tuple(name[:3].upper() for name in WEEKDAYS)
 _WEEK = 7
+_SHORT_NAMES = [name[:3].upper() for name in WEEKDAYS]
+_DAY_NUMBERS = {name.upper(): number % _WEEK for number, name in enumerate((*WEEKDAYS, *_SHORT_NAMES))}
 # 1 January 1970 was a Thursday.
 _FIRST_WEEKDAY = 3
 _LONGEST_DAYS_TEXT = 100
@@ -175,29 +146,24 @@ _LONGEST_DAYS_TEXT = 100
 class Weekdays(WallCalendar):
     """Excludes whole days of the week; Monday is 0."""
 
+    kind = "weekdays"
+
     days: tuple[int, ...]
 
     def __post_init__(self) -> None:
         WallCalendar.__post_init__(self)
-        object.__setattr__(self, "days", check_weekdays(self.days))
+        set_fields(self, days=_checked_weekdays(self.days))
         if len(self.days) == _WEEK:
             raise InvalidTrigger("all seven days of the week are excluded; nothing would ever be due")
 
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second lies on one of the days."""
-        return weekday_of_wall(wall) in self.days
-
-    def reason(self, wall: int) -> str:
+    def reason(self, wall: int) -> str | None:
         """Name the day, such as `2026-12-26 is a Saturday`."""
-        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAYS[weekday_of_wall(wall)]}"
+        day = weekday_of_wall(wall)
+        return f"{shown_wall(wall):%Y-%m-%d} is a {WEEKDAYS[day]}" if day in self.days else None
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
         return f"on {names_in_words(self.days, WEEKDAYS)}{self._in_zone(known_tz)}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {"type": "weekdays", "days": list(self.days), **self._zone_spec()}
 
 
 def weekday_of_wall(wall: int) -> int:
@@ -205,7 +171,7 @@ def weekday_of_wall(wall: int) -> int:
     return (wall // DAY_SECONDS + _FIRST_WEEKDAY) % _WEEK
 
 
-def check_weekdays(days: Sequence[int]) -> tuple[int, ...]:
+def _checked_weekdays(days: Sequence[int]) -> tuple[int, ...]:
     """Return weekday numbers in order and once each; raise `InvalidTrigger` for anything else."""
     if not isinstance(days, (tuple, list)) or not 1 <= len(days) <= _WEEK:
         raise InvalidTrigger(f"the days of a calendar are from one to seven numbers, not {shown(days)}")
@@ -222,27 +188,25 @@ def read_weekdays(names: str | Iterable[str]) -> tuple[int, ...]:
         if not isinstance(text, str) or len(text) > _LONGEST_DAYS_TEXT:
             raise InvalidTrigger(f"days are names such as 'SAT' or 'MON-FRI', not {shown(text)}")
         for item in text.split(","):
-            first, dash, last = item.partition("-")
-            low = _weekday_number(first, text)
-            high = _weekday_number(last, text) if dash else low
-            found |= {day % _WEEK for day in range(low, high + 1 if high >= low else high + 1 + _WEEK)}
+            numbers = [_weekday_number(name, text) for name in item.split("-", 1)]
+            # FRI-MON goes on into the next week.
+            found |= {(numbers[0] + more) % _WEEK for more in range((numbers[-1] - numbers[0]) % _WEEK + 1)}
     if not found:
         raise InvalidTrigger("no days are given; name some, such as 'SAT' or 'MON-FRI'")
     return tuple(sorted(found))
 
 
 def _weekday_number(name: str, text: str) -> int:
-    word = name.strip().upper()
-    for number, (short, long) in enumerate(zip(_SHORT_NAMES, WEEKDAYS, strict=True)):
-        if word in (short, long.upper()):
-            return number
-    raise InvalidTrigger(f"unknown day {shown(name)} in {shown(text)}; days are {', '.join(_SHORT_NAMES)}")
+    number = _DAY_NUMBERS.get(name.strip().upper())
+    if number is None:
+        raise InvalidTrigger(
+            f"unknown day {shown(name)} in {shown(text)}; days are {', '.join(_SHORT_NAMES)}"
+        )
+    return number
 
 
 MOST_DATES = 10_000
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-_NEVER = (date.max.toordinal() - _EPOCH_ORDINAL) * DAY_SECONDS
 _SHOWN = 3
 _LONGEST_NAME = 100
 
@@ -251,14 +215,16 @@ _LONGEST_NAME = 100
 class Holidays(WallCalendar):
     """Excludes whole dates, each with a name or the empty text."""
 
+    kind = "holidays"
+
     dates: tuple[tuple[date, str], ...]
     _names: dict[int, str] = field(init=False, repr=False, compare=False)
-    _days: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """The names by the number of the day."""
 
     def __post_init__(self) -> None:
         WallCalendar.__post_init__(self)
         if not 1 <= len(self.dates) <= MOST_DATES:
-            raise InvalidTrigger(f"holidays() takes from 1 to {MOST_DATES} dates, not {len(self.dates)}")
+            raise InvalidTrigger(f"holidays() takes at least one and at most {MOST_DATES} dates")
         for day, name in self.dates:
             if not isinstance(day, date) or isinstance(day, datetime):
                 raise InvalidTrigger(f"a holiday is a date such as date(2030, 12, 25), not {shown(day)}")
@@ -266,24 +232,14 @@ class Holidays(WallCalendar):
                 text = f"the name of the holiday {day} is a text of up to {_LONGEST_NAME} characters"
                 raise InvalidTrigger(f"{text}, not {shown(name)}")
         dates = tuple(sorted(dict(self.dates).items()))
-        object.__setattr__(self, "dates", dates)
-        object.__setattr__(self, "_names", {day.toordinal() - _EPOCH_ORDINAL: name for day, name in dates})
-        object.__setattr__(self, "_days", tuple(self._names))
+        names = {day.toordinal() - EPOCH_DAY: name for day, name in dates}
+        set_fields(self, dates=dates, _names=names)
 
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second lies on one of the dates."""
-        return wall // DAY_SECONDS in self._names
-
-    def boundary(self, wall: int) -> int:
-        """Return the midnight after the dates in a row that `wall` is in, or before the next date."""
-        if self.excludes(wall):
-            return WallCalendar.boundary(self, wall)
-        following = bisect_right(self._days, wall // DAY_SECONDS)
-        return self._days[following] * DAY_SECONDS if following < len(self._days) else _NEVER
-
-    def reason(self, wall: int) -> str:
+    def reason(self, wall: int) -> str | None:
         """Name the date, such as `2026-12-25 is a holiday (Christmas Day)`."""
-        name = self._names[wall // DAY_SECONDS]
+        name = self._names.get(wall // DAY_SECONDS)
+        if name is None:
+            return None
         return f"{shown_wall(wall):%Y-%m-%d} is a holiday{f' ({name})' if name else ''}"
 
     def describe(self, *, known_tz: str = "") -> str:
@@ -291,14 +247,6 @@ class Holidays(WallCalendar):
         days = [str(day) for day, _ in self.dates]
         text = f"{len(days)} holidays" if len(days) > _SHOWN else ", ".join(days)
         return f"on {text}{self._in_zone(known_tz)}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {
-            "type": "holidays",
-            "dates": {str(day): name for day, name in self.dates},
-            **self._zone_spec(),
-        }
 
 
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
@@ -311,6 +259,8 @@ class DailyBlackout(WallCalendar):
     `days` are the weekdays on which it begins.
     """
 
+    kind = "window"
+
     start: int
     end: int
     days: tuple[int, ...] = tuple(range(_WEEK))
@@ -322,29 +272,25 @@ class DailyBlackout(WallCalendar):
         if self.start == self.end:
             text = f"a blackout from {_time_of_day(self.start)} until {_time_of_day(self.end)} is empty"
             raise InvalidTrigger(f"{text}; to exclude whole days use weekdays('SAT', 'SUN')")
-        object.__setattr__(self, "days", check_weekdays(self.days))
+        set_fields(self, days=_checked_weekdays(self.days))
         if (self.start, self.end, len(self.days)) == (0, DAY_SECONDS, _WEEK):
             raise InvalidTrigger("a blackout of every whole day is all the time; nothing would ever be due")
 
-    def excludes(self, wall: int) -> bool:
-        """Tell whether a wall second lies in the window of one of the days."""
-        second, today = wall % DAY_SECONDS, weekday_of_wall(wall) in self.days
-        if self.start < self.end:
-            return today and self.start <= second < self.end
-        yesterday = weekday_of_wall(wall - DAY_SECONDS) in self.days
-        return (today and second >= self.start) or (yesterday and second < self.end)
-
-    def boundary(self, wall: int) -> int:
-        """Return a wall second up to which nothing changes: the next edge of a window, or midnight."""
+    def end_of(self, wall: int) -> int:
+        """Return the end of the window, or midnight."""
         midnight = wall - wall % DAY_SECONDS
-        return min(
-            edge
-            for edge in (midnight + self.start, midnight + self.end, midnight + DAY_SECONDS)
-            if edge > wall
-        )
+        return midnight + (self.end if wall % DAY_SECONDS < self.end else DAY_SECONDS)
 
-    def reason(self, wall: int) -> str:
-        """Name the window, such as `23:30 lies between 22:00 and 06:00`."""
+    def reason(self, wall: int) -> str | None:
+        """Name the window, such as `23:30:00 lies between 22:00 and 06:00`."""
+        second, over_midnight = wall % DAY_SECONDS, self.end < self.start
+        # After midnight a window has begun on the day before.
+        began = wall - DAY_SECONDS if over_midnight and second < self.end else wall
+        inside = (
+            second >= self.start or second < self.end if over_midnight else self.start <= second < self.end
+        )
+        if not inside or weekday_of_wall(began) not in self.days:
+            return None
         return f"{shown_wall(wall):%H:%M:%S} lies between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
 
     def describe(self, *, known_tz: str = "") -> str:
@@ -354,22 +300,18 @@ class DailyBlackout(WallCalendar):
             f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(known_tz)}"
         )
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        days = {} if len(self.days) == _WEEK else {"days": list(self.days)}
-        return {"type": "window", "start": self.start, "end": self.end, **days, **self._zone_spec()}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleBlackout(Calendar):
     """Excludes `start <= instant < end`, once."""
 
+    kind = "span"
+
     start: Instant
     end: Instant
 
     def __post_init__(self) -> None:
-        check_instant(self.start, what="start")
-        check_instant(self.end, what="end")
+        check_instants(start=self.start, end=self.end)
         if self.end <= self.start:
             raise InvalidTrigger(
                 f"end {to_datetime(self.end)} must lie after start {to_datetime(self.start)}"
@@ -379,25 +321,16 @@ class SingleBlackout(Calendar):
         """Return the end, if `instant` lies before it and not before the start."""
         return self.end if self.start <= instant < self.end else None
 
-    def edge(self, instant: Instant) -> Instant:
-        """Return the next of its two ends."""
-        return next((end for end in (self.start, self.end) if end > instant), LATEST + 1)
-
     def why(self, instant: Instant) -> str | None:
         """Name the span."""
-        if self.until(instant) is None:
-            return None
-        return f"{in_words(instant)} lies in the blackout {self.describe()}"
+        within = self.start <= instant < self.end
+        return f"{in_words(instant)} lies in the blackout {self.describe()}" if within else None
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
         del known_tz
         start, end = to_datetime(self.start), to_datetime(self.end)
         return f"from {start:%Y-%m-%d %H:%M:%S} until {end:%Y-%m-%d %H:%M:%S} UTC"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data."""
-        return {"type": "span", "start": self.start, "end": self.end}
 
 
 def read_time_of_day(value: object, *, what: str) -> int:
@@ -476,62 +409,10 @@ def _named_dates(dates: Iterable[date] | Mapping[date, str], tz: str | ZoneInfo 
     if isinstance(dates, str) or not isinstance(dates, Iterable):
         raise InvalidTrigger(f"holidays() takes dates such as [date(2030, 12, 25)], not {shown(dates)}")
     # No more are read than are needed to see that there are too many.
-    days = list(islice(dates, MOST_DATES + 1))
-    if len(days) > MOST_DATES:
-        raise InvalidTrigger(f"holidays() takes at most {MOST_DATES} dates")
-    names: Mapping[date, str] = cast("Mapping[date, str]", dates) if isinstance(dates, Mapping) else {}
-    return Holidays(dates=tuple((day, names[day] if names else "") for day in days), tz=_zone_key(tz))
+    named = cast("Mapping[date, str]", dates) if isinstance(dates, Mapping) else None
+    pairs = ((day, "") for day in dates) if named is None else iter(named.items())
+    return Holidays(dates=tuple(islice(pairs, MOST_DATES + 1)), tz=_zone_key(tz))
 
 
 def _zone_key(tz: str | ZoneInfo | None) -> str | None:
     return None if tz is None else zone(tz).key
-
-
-def _read_holidays(*, dates: Mapping[str, Any], tz: str | None = None) -> Holidays:
-    if not isinstance(dates, Mapping) or len(dates) > MOST_DATES:
-        raise InvalidTrigger(
-            f"holidays are stored as up to {MOST_DATES} dates with names, not {shown(dates)}"
-        )
-    return Holidays(dates=tuple((_holiday_date(day), name) for day, name in dates.items()), tz=tz)
-
-
-def _holiday_date(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except (TypeError, ValueError):
-        raise InvalidTrigger(f"a holiday is a date such as 2030-12-25, not {shown(text)}") from None
-
-
-def _read_joined(*, parts: list[Mapping[str, Any]]) -> JoinedCalendars:
-    if not isinstance(parts, list) or len(parts) > MOST_CALENDARS:
-        raise InvalidTrigger(
-            f"joined calendars are stored as up to {MOST_CALENDARS} parts, not {shown(parts)}"
-        )
-    return JoinedCalendars(tuple(_read(part, _SINGLE_READERS) for part in parts))
-
-
-_SINGLE_READERS: dict[object, Callable[..., Calendar]] = {
-    "holidays": _read_holidays,
-    "weekdays": Weekdays,
-    "window": DailyBlackout,
-    "span": SingleBlackout,
-}
-_READERS = _SINGLE_READERS | {"joined": _read_joined}
-
-
-def calendar_from_spec(spec: Mapping[str, Any]) -> Calendar:
-    """Return the calendar that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
-    return _read(spec, _READERS)
-
-
-def _read(spec: Mapping[str, Any], readers: Mapping[object, Callable[..., Calendar]]) -> Calendar:
-    if not isinstance(spec, Mapping):
-        raise InvalidTrigger(f"a calendar's spec is an object with a type, not {type(spec).__name__}")
-    kind = spec.get("type")
-    reader = readers.get(kind) if isinstance(kind, str) else None
-    if reader is None:
-        raise InvalidTrigger(f"unknown calendar type {shown(kind)}; known are {', '.join(map(str, readers))}")
-    try:
-        return reader(**{str(key): value for key, value in spec.items() if key != "type"})
-    except TypeError as error:
-        raise InvalidTrigger(f"a {kind!r} calendar cannot be read from its spec: {error}") from error

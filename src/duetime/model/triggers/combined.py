@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
@@ -21,26 +20,20 @@ from duetime.model.time import (
     to_datetime,
 )
 from duetime.model.triggers.base import (
-    MOST_SEARCH_STEPS,
     NEVER,
-    SEARCH_HORIZON,
     NoOccurrence,
     SearchBudget,
-    SearchMemory,
     Trigger,
-    check_instant,
+    check_instants,
     check_length,
     check_times,
+    draw_number,
+    set_fields,
 )
 from duetime.model.triggers.calendars import Calendar
 
 DEEPEST_TRIGGER = 8
 MOST_TRIGGER_PARTS = 50
-
-_WORTH_KEEPING = 20
-"""The answer of a search that took at least this many steps is remembered."""
-_MOST_STRETCHES = 1_000
-"""How many stretches between the edges of a calendar are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +43,6 @@ class CombinedTrigger(Trigger):
     tz: str = field(init=False, repr=False, compare=False)
     times: int | None = field(init=False, repr=False, compare=False)
     cost: int = field(init=False, repr=False, compare=False)
-    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
-    """What a long search has found; `None` where each question counts from another start, so that nothing is known."""
 
     def __post_init__(self) -> None:
         inner = self.inner()
@@ -64,11 +55,8 @@ class CombinedTrigger(Trigger):
             raise InvalidTrigger(
                 f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
             )
-        memory = SearchMemory() if all(map(_has_start, inner)) else None
         cost = sum(part.cost for part in inner)
-        derived = {"tz": inner[0].tz, "times": inner[0].times, "cost": cost, "memory": memory}
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, tz=inner[0].tz, times=inner[0].times, cost=cost)
 
     @abstractmethod
     def inner(self) -> tuple[Trigger, ...]:
@@ -79,39 +67,12 @@ class CombinedTrigger(Trigger):
         """Return the same rule over triggers that are changed."""
 
     @abstractmethod
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return what `seek` does, without a memory."""
-
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing.
-
-        A search that took long is not repeated: the next one goes on where it ended.
-        """
-        since = instant
-        if self.memory is not None and (known := self.memory.answer) is not None and known[0] <= instant:
-            low, answer = known
-            if isinstance(answer, NoOccurrence):
-                if answer.through >= search.until:
-                    return answer
-                if answer.through >= instant:
-                    since, instant = low, answer.through
-            elif instant < answer:
-                return answer
-        left = search.left
-        found = self.look(instant, search)
-        if left - search.left >= _WORTH_KEEPING and self.memory is not None:
-            self.memory.answer = since, found
-        return found
-
-    def first(
-        self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
-    ) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing, up to a hundred years."""
-        return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
+        """Return the first occurrence strictly after `instant`, or how far there is nothing."""
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
-        found = self.seek(instant, SearchBudget(instant + SEARCH_HORIZON))
+        found = self.first(instant)
         return None if isinstance(found, NoOccurrence) else found
 
     def seeded(self, name: str) -> Self:
@@ -130,12 +91,6 @@ def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
             raise InvalidTrigger(f"{text}, not {shown(trigger)}")
 
 
-def _has_start(trigger: Trigger) -> bool:
-    if isinstance(trigger, CombinedTrigger):
-        return trigger.memory is not None
-    return trigger.anchored(0) is trigger
-
-
 def _depth(trigger: Trigger) -> int:
     return 1 + max(map(_depth, trigger.inner()), default=0) if isinstance(trigger, CombinedTrigger) else 0
 
@@ -148,15 +103,16 @@ def _size(trigger: Trigger) -> int:
 class SeveralTriggers(CombinedTrigger):
     """A rule over triggers of equal rank."""
 
+    joined_by: ClassVar[str]
+
     parts: tuple[Trigger, ...]
 
     def __post_init__(self) -> None:
         _check_triggers(self.parts)
-        kind = type(self)
         flat: list[Trigger] = []
         for part in self.parts:
-            flat += part.parts if isinstance(part, kind) else [part]
-        object.__setattr__(self, "parts", tuple(dict.fromkeys(flat)))
+            flat += part.parts if isinstance(part, type(self)) else [part]
+        set_fields(self, parts=tuple(dict.fromkeys(flat)))
         CombinedTrigger.__post_init__(self)
         for part in self.parts:
             if part.times is not None:
@@ -170,6 +126,10 @@ class SeveralTriggers(CombinedTrigger):
     def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
         """Return the same rule over parts that are changed."""
         return replace(self, parts=tuple(map(change, self.parts)))
+
+    def describe(self) -> str:
+        """Say the rule in English."""
+        return self.joined_by.join(map(quoted, self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +146,7 @@ class TriggerWrapper(CombinedTrigger):
         """Return the same rule over the trigger as it is changed."""
         return replace(self, trigger=change(self.trigger))
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return what the trigger says."""
         return self.trigger.seek(instant, search)
 
@@ -208,7 +168,10 @@ def quoted(trigger: Trigger) -> str:
 class Union(SeveralTriggers):
     """Every occurrence of every part, each instant once."""
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    kind = "union"
+    joined_by = "; or "
+
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the earliest of what the parts say, if none that was searched for in vain can come before it."""
         if search.left <= 0:
             return NoOccurrence(instant)
@@ -216,7 +179,7 @@ class Union(SeveralTriggers):
         best: Instant | None = None
         waiting = len(self.parts)
         # What a simple part says bounds the search for the others.
-        for part in sorted(self.parts, key=_is_combined):
+        for part in sorted(self.parts, key=lambda part: isinstance(part, CombinedTrigger)):
             # Each gets its share of the steps, and enough of them to get on.
             kept = search.left - max(search.left // waiting, 2 * part.cost)
             search.left -= kept
@@ -236,24 +199,15 @@ class Union(SeveralTriggers):
         coming = (part for part in self.parts if part.comes_at(occurrence))
         return min((part.due(occurrence) for part in coming), default=occurrence)
 
-    def describe(self) -> str:
-        """Say the rule in English."""
-        return "; or ".join(map(quoted, self.parts))
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "union", "parts": [part.to_spec() for part in self.parts]}
-
-
-def _is_combined(trigger: Trigger) -> bool:
-    return isinstance(trigger, CombinedTrigger)
-
 
 @dataclass(frozen=True, slots=True)
 class Intersection(SeveralTriggers):
     """The instants that all parts have in common, to the microsecond."""
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    kind = "intersection"
+    joined_by = "; only when also "
+
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first common instant, by going on from the latest that a part says."""
         first, *others = self.parts
         while True:
@@ -276,14 +230,6 @@ class Intersection(SeveralTriggers):
         """Return the latest due time among the parts."""
         return max(part.due(occurrence) for part in self.parts)
 
-    def describe(self) -> str:
-        """Say the rule in English."""
-        return "; only when also ".join(map(quoted, self.parts))
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "intersection", "parts": [part.to_spec() for part in self.parts]}
-
 
 @dataclass(frozen=True, slots=True)
 class Except(TriggerWrapper):
@@ -292,6 +238,8 @@ class Except(TriggerWrapper):
     A calendar without a zone of its own is read in the zone of the trigger.
     """
 
+    kind = "except"
+
     calendar: Calendar
 
     def __post_init__(self) -> None:
@@ -299,12 +247,11 @@ class Except(TriggerWrapper):
             text = "only a calendar can be taken from a trigger, such as calendars.weekends()"
             raise InvalidTrigger(f"{text}, not {shown(self.calendar)}")
         if isinstance(self.trigger, Except):
-            object.__setattr__(self, "calendar", self.trigger.calendar | self.calendar)
-            object.__setattr__(self, "trigger", self.trigger.trigger)
+            set_fields(self, calendar=self.trigger.calendar | self.calendar, trigger=self.trigger.trigger)
         TriggerWrapper.__post_init__(self)
-        object.__setattr__(self, "calendar", self.calendar.placed(self.tz))
+        set_fields(self, calendar=self.calendar.placed(self.tz))
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence outside of the calendar, passing each excluded stretch in one step."""
         found = self.trigger.seek(instant, search)
         while not isinstance(found, NoOccurrence) and (end := self.calendar.until(found)) is not None:
@@ -314,32 +261,19 @@ class Except(TriggerWrapper):
         return found
 
     def count(self, after: Instant, until: Instant) -> int | None:
-        """Return how many occurrences are left, or None if too many stretches would have to be counted."""
-        found, at, until = 0, after + 1, min(until, LATEST)
-        for _ in range(_MOST_STRETCHES):
-            end = self.calendar.edge(at)
-            if self.calendar.until(at) is None:
-                number = self.trigger.count(at - 1, min(end - 1, until))
-                if number is None:
-                    return None
-                found += number
-            if end > until:
-                return found
-            at = end
-        return None
+        """Return None: which occurrences a calendar leaves, takes a walk."""
+        return Trigger.count(self, after, until)
 
     def describe(self) -> str:
         """Say the rule in English."""
         return f"{quoted(self.trigger)}, except {self.calendar.describe(known_tz=self.tz)}"
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "except", "trigger": self.trigger.to_spec(), "calendar": self.calendar.to_spec()}
-
 
 @dataclass(frozen=True, slots=True)
 class Between(TriggerWrapper):
     """The occurrences of a trigger from `start` to `end`, both included."""
+
+    kind = "between"
 
     start: Instant | None = None
     end: Instant | None = None
@@ -350,14 +284,12 @@ class Between(TriggerWrapper):
             raise InvalidTrigger(
                 "between() needs a start or an end, such as between(end=datetime(2030, 1, 1, tzinfo=UTC))"
             )
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value is not None:
-                check_instant(value, what=name)
+        check_instants(start=self.start, end=self.end)
         if self.start is not None and self.end is not None and self.end < self.start:
             text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
             raise InvalidTrigger(f"{text}; nothing would ever be due")
 
-    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence after `instant` that lies between; past the end, there is none."""
         until = search.until
         search.until = min(until, self._end)
@@ -382,12 +314,6 @@ class Between(TriggerWrapper):
             text += f", until {in_words(self.end)}"
         return text
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        optional = {"start": self.start, "end": self.end}
-        given = {key: value for key, value in optional.items() if value is not None}
-        return {"type": "between", "trigger": self.trigger.to_spec(), **given}
-
     @property
     def _end(self) -> Instant:
         return LATEST if self.end is None else self.end
@@ -397,20 +323,18 @@ class Between(TriggerWrapper):
 class AtMost(TriggerWrapper):
     """The occurrences of a trigger until `most` of them have become jobs; skipped ones do not count."""
 
+    kind = "at_most"
+
     most: int
 
     def __post_init__(self) -> None:
         TriggerWrapper.__post_init__(self)
         check_times(self.most, what="at_most()")
-        object.__setattr__(self, "times", min(self.most, self.trigger.times or self.most))
+        set_fields(self, times=min(self.most, self.trigger.times or self.most))
 
     def describe(self) -> str:
         """Say the rule in English."""
         return f"{quoted(self.trigger)}, at most {'once' if self.most == 1 else f'{self.most} times'}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "at_most", "trigger": self.trigger.to_spec(), "most": self.most}
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,6 +343,8 @@ class Jitter(TriggerWrapper):
 
     By how much is drawn from the seed and the occurrence, so that every process comes to the same time.
     """
+
+    kind = "jitter"
 
     most: Micros
     seed: str = ""
@@ -431,8 +357,7 @@ class Jitter(TriggerWrapper):
 
     def due(self, occurrence: Instant) -> Instant:
         """Return when the job of an occurrence falls due."""
-        drawn_from = f"jitter:{self.seed}:{occurrence}".encode("utf-8", "surrogatepass")
-        draw = int.from_bytes(hashlib.blake2b(drawn_from, digest_size=8).digest(), "big")
+        draw = draw_number(f"jitter:{self.seed}:{occurrence}")
         return min(self.trigger.due(occurrence) + draw % self.most, LATEST)
 
     def seeded(self, name: str) -> Self:
@@ -442,8 +367,3 @@ class Jitter(TriggerWrapper):
     def describe(self) -> str:
         """Say the rule in English."""
         return f"{quoted(self.trigger)}, each up to {describe_duration(self.most)} later"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        spec: dict[str, object] = {"type": "jitter", "trigger": self.trigger.to_spec(), "most": self.most}
-        return spec | {"seed": self.seed} if self.seed else spec

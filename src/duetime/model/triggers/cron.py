@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidCron, InvalidValue, InvalidZone
 from duetime.model.time import LATEST, SECOND, Instant
-from duetime.model.triggers.base import Trigger
+from duetime.model.triggers.base import Trigger, set_fields
 from duetime.model.triggers.cron_expression import (
     CronFields,
     CronToken,
@@ -31,6 +31,8 @@ class Cron(Trigger):
     with `*` follows the wall clock instead: nothing is made up in the gap, and the repeated hour repeats.
     """
 
+    kind = "cron"
+
     expression: str
     tz: str = "UTC"
     seed: str = ""
@@ -42,31 +44,27 @@ class Cron(Trigger):
             raise InvalidCron(f"the seed of a cron rule is text, not {type(self.seed).__name__}")
         expression, place = check_cron_text(self.expression), zone(self.tz)
         fields = parse_cron(expression, seed=self.seed)
-        object.__setattr__(self, "expression", expression)
-        object.__setattr__(self, "tz", place.key)
-        object.__setattr__(self, "fields", fields)
-        object.__setattr__(self, "place", place)
-        if not fields.hashed:
-            # A seed that nothing draws from must not make two equal rules differ.
-            object.__setattr__(self, "seed", "")
+        # A seed that nothing draws from must not make two equal rules differ.
+        seed = self.seed if fields.hashed else ""
+        set_fields(self, expression=expression, tz=place.key, seed=seed, fields=fields, place=place)
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
         fields, second = self.fields, instant // SECOND
-        stretch = self.place.stretch_at(second)
-        wall = second + 1 + stretch.offset
+        period = self.place.period_at(second)
+        wall = second + 1 + period.offset
         if not fields.floating:
-            wall = max(wall, stretch.seen)
+            wall = max(wall, period.seen)
         while (match := fields.first_from(wall)) is not None:
-            wall, due = match, match - stretch.offset
-            if due < stretch.end:
-                # Earlier than the stretch is a wall time that was skipped: it is made up for when the gap ends.
-                found = max(due, stretch.start) * SECOND
+            wall, due = match, match - period.offset
+            if due < period.end:
+                # Earlier than the period is a wall time that was skipped: it is made up for when the gap ends.
+                found = max(due, period.start) * SECOND
                 return found if found <= LATEST else None
-            stretch = self.place.stretch_at(stretch.end)
+            period = self.place.period_at(period.end)
             if fields.floating:
-                opening = stretch.start + stretch.offset
-                wall = opening if opening < stretch.seen else max(wall, opening)
+                opening = period.start + period.offset
+                wall = opening if opening < period.seen else max(wall, opening)
         return None
 
     def count(self, after: Instant, until: Instant) -> int:
@@ -75,17 +73,17 @@ class Cron(Trigger):
         start, end = after // SECOND + 1, min(until, LATEST) // SECOND + 1
         found = 0
         while start < end:
-            stretch = self.place.stretch_at(start)
-            wall, stop = start + stretch.offset, min(end, stretch.end) + stretch.offset
+            period = self.place.period_at(start)
+            wall, stop = start + period.offset, min(end, period.end) + period.offset
             if not fields.floating:
-                if start == stretch.start and stretch.seen < wall:
+                if start == period.start and period.seen < wall:
                     # What the gap has swallowed comes once, as it ends.
-                    found += fields.count(stretch.seen, wall + 1) > 0
+                    found += fields.count(period.seen, wall + 1) > 0
                     wall += 1
-                wall = max(wall, stretch.seen)
+                wall = max(wall, period.seen)
             if wall < stop:
                 found += fields.count(wall, stop)
-            start = stretch.end
+            start = period.end
         return found
 
     def seeded(self, name: str) -> Cron:
@@ -95,11 +93,6 @@ class Cron(Trigger):
     def describe(self) -> str:
         """Say the rule in English."""
         return f"{describe_cron(self.fields)}, {self.tz}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        spec: dict[str, object] = {"type": "cron", "expression": self.expression, "tz": self.tz}
-        return spec | {"seed": self.seed} if self.seed else spec
 
 
 def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron | Every:

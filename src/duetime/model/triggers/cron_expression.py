@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from calendar import isleap
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
 from itertools import chain
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 from duetime.errors import InvalidCron
-from duetime.model.triggers.english import (
+from duetime.model.text import (
     MONTHS,
     ORDINALS,
     WEEKDAYS,
@@ -22,15 +20,16 @@ from duetime.model.triggers.english import (
     names_in_words,
     times_in_words,
 )
+from duetime.model.triggers.base import draw_number, set_fields
+from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY
 
-DAY_SECONDS = 86_400
 LAST_YEAR = 9_000
 
-_EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
 _MONTH_LENGTHS = (0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _FEBRUARY = 2
 _SATURDAY, _SUNDAY = 6, 0
 _WEEK = 7
+_LAST_DAY, _LAST_WEEK = 32, 5
 # Times a mask of seven weekdays, this repeats it over six weeks: enough for a month that begins on any weekday.
 _SIX_WEEKS = sum(1 << _WEEK * week for week in range(6))
 # All fourteen calendars (leap or not, beginning on each weekday) occur in these years.
@@ -57,42 +56,31 @@ class CronDays:
     """Which days of a month match; weekdays count from Sunday = 0."""
 
     dates: int
+    """Bit 1 is for the first day of the month, bit 32 for the last."""
+    near: int
+    """The same, for the Monday to Friday nearest to a day."""
     weekdays: int
+    nth: int
+    """Seven bits for the first of each weekday in the month, seven for the second and so on, at last for the last."""
     either: bool
-    last: bool = False
-    last_workday: bool = False
-    near: int = 0
-    nth: int = 0
-    final: int = 0
 
     def in_month(self, year: int, month: int) -> int:
         """Return the matching days of one month as a mask, bit 1 for the first."""
         first = date(year, month, 1).isoweekday() % _WEEK
         length = 29 if month == _FEBRUARY and isleap(year) else _MONTH_LENGTHS[month]
-        dates, weekdays = self.dates, self.weekdays * _SIX_WEEKS >> first << 1
-        if self.last or self.last_workday or self.near:
-            dates |= self._special_dates(first, length)
-        if self.nth or self.final:
-            weekdays |= self._special_weekdays(first, length)
-        return (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
-
-    def _special_dates(self, first: int, length: int) -> int:
-        found = 1 << length if self.last else 0
-        if self.last_workday:
-            found |= 1 << _nearest_workday(length, first=first, length=length)
-        for day in bit_positions(self.near):
+        dates, weekdays = (
+            self.dates | self.dates >> _LAST_DAY << length,
+            self.weekdays * _SIX_WEEKS >> first << 1,
+        )
+        for near in bit_positions(self.near) if self.near else ():
+            day = length if near == _LAST_DAY else near
             if day <= length:
-                found |= 1 << _nearest_workday(day, first=first, length=length)
-        return found
-
-    def _special_weekdays(self, first: int, length: int) -> int:
-        found = 0
-        for position in bit_positions(self.nth):
+                dates |= 1 << _nearest_workday(day, first=first, length=length)
+        for position in bit_positions(self.nth) if self.nth else ():
             week, weekday = divmod(position, _WEEK)
-            found |= 1 << 1 + (weekday - first) % _WEEK + _WEEK * week
-        for weekday in bit_positions(self.final):
-            found |= 1 << length - (first + length - 1 - weekday) % _WEEK
-        return found
+            last = length - (first + length - 1 - weekday) % _WEEK
+            weekdays |= 1 << (last if week == _LAST_WEEK else 1 + (weekday - first) % _WEEK + _WEEK * week)
+        return (dates | weekdays if self.either else dates & weekdays) & (2 << length) - 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,12 +96,9 @@ class CronFields:
     hashed: bool
     day_minutes: int = field(init=False, repr=False, compare=False)
     """The minutes of a day that match."""
-    _first_time: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        minutes = sum(self.minutes << 60 * hour for hour in bit_positions(self.hours))
-        object.__setattr__(self, "day_minutes", minutes)
-        object.__setattr__(self, "_first_time", lowest_bit(minutes) * 60 + lowest_bit(self.seconds))
+        set_fields(self, day_minutes=sum(self.minutes << 60 * hour for hour in bit_positions(self.hours)))
 
     def can_come(self) -> bool:
         """Tell whether any date matches at all."""
@@ -123,20 +108,20 @@ class CronFields:
     def first_from(self, wall: int) -> int | None:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
         number, second = divmod(wall, DAY_SECONDS)
-        today = date.fromordinal(_EPOCH_ORDINAL + number)
+        today = date.fromordinal(EPOCH_DAY + number)
         due = self._due_in(today.year, today.month) >> today.day
         if due & 1 and (time := self._time_from(second)) is not None:
             return wall - second + time
-        if rest := due >> 1:
-            later: int | None = number + 1 + lowest_bit(rest)
-        else:
-            later = self._first_day_after(today.year, today.month)
-        return None if later is None else later * DAY_SECONDS + self._first_time
+        rest = due >> 1
+        later = number + 1 + lowest_bit(rest) if rest else self._first_day_after(today.year, today.month)
+        if later is None:
+            return None
+        return later * DAY_SECONDS + lowest_bit(self.day_minutes) * 60 + lowest_bit(self.seconds)
 
     def count(self, start: int, end: int) -> int:
         """Return how many wall times `start <= wall < end` match, in as many steps as there are months between."""
         (first, second), (last, until) = divmod(start, DAY_SECONDS), divmod(end, DAY_SECONDS)
-        begins, ends = (date.fromordinal(_EPOCH_ORDINAL + number) for number in (first, last))
+        begins, ends = (date.fromordinal(EPOCH_DAY + number) for number in (first, last))
         found = self._days_between(begins, ends) * self._times_before(DAY_SECONDS)
         if self._due_in(ends.year, ends.month) >> ends.day & 1:
             found += self._times_before(until)
@@ -180,7 +165,7 @@ class CronFields:
             if year > LAST_YEAR:
                 return None
             if due := self.days.in_month(year, month):
-                return date(year, month, lowest_bit(due)).toordinal() - _EPOCH_ORDINAL
+                return date(year, month, lowest_bit(due)).toordinal() - EPOCH_DAY
 
 
 def _nearest_workday(day: int, *, first: int, length: int) -> int:
@@ -207,17 +192,11 @@ _MOST_ITEMS = 100
 _EXAMPLE = "*/5 * * * *"
 _WITHOUT_SECONDS = 5
 _WITH_SECONDS = 6
-_SUNDAY_AGAIN = 7
 
 _HASHED = re.compile(r"H(?:\((\w+)-(\w+)\))?(?:/(\d+))?", re.ASCII)
 _RANGE = re.compile(r"(?:(\*)|(\w+)(?:-(\w+))?)(?:/(\d+))?", re.ASCII)
-_LAST_DAYS = {"L": "last", "LW": "last_workday"}
 _NEAR = re.compile(r"(\d+)W", re.ASCII)
-_NTH = re.compile(r"(\w+)#([1-5])", re.ASCII)
-_FINAL = re.compile(r"(\w+)L", re.ASCII)
-
-Slot: TypeAlias = str
-"""Where the bits of an item belong: "plain", or the attribute of `Days` that a special form fills."""
+_NTH = re.compile(r"(\w+?)(?:#([1-5])|L)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,12 +306,9 @@ def parse_cron(expression: str, *, seed: str) -> CronFields:
         months=_read(month, MONTH_FIELD, seed)["plain"],
         days=CronDays(
             dates=dates["plain"],
-            last=bool(dates["last"]),
-            last_workday=bool(dates["last_workday"]),
             near=dates["near"],
-            weekdays=(weekdays["plain"] | weekdays["plain"] >> _SUNDAY_AGAIN) & 0b111_1111,
+            weekdays=(weekdays["plain"] | weekdays["plain"] >> _WEEK) & _ALL_WEEKDAYS,
             nth=weekdays["nth"],
-            final=weekdays["final"],
             either=not (_is_open(day) or _is_open(weekday)),
         ),
         floating=_is_open(minute) or _is_open(hour),
@@ -347,29 +323,29 @@ def _is_open(part: CronToken) -> bool:
     return part.text.startswith("*")
 
 
-def _read(part: CronToken, kind: CronFieldKind, seed: str) -> dict[Slot, int]:
+def _read(part: CronToken, kind: CronFieldKind, seed: str) -> dict[str, int]:
+    """Return the bits of a field: the plain ones, and those of `CronDays` that special forms fill."""
     items = part.split("[^,]+")
     if len(items) != part.text.count(",") + 1:
         part.refuse(kind.name, expected="a value on both sides of each comma", example=kind.example)
     if len(items) > _MOST_ITEMS:
         part.refuse(kind.name, expected=f"at most {_MOST_ITEMS} values", example=kind.example)
-    bits: dict[Slot, int] = defaultdict(int)
+    bits: dict[str, int] = defaultdict(int)
     for item in items:
         slot, mask = _read_item(item, kind, seed)
         bits[slot] |= mask
     return bits
 
 
-def _read_item(item: CronToken, kind: CronFieldKind, seed: str) -> tuple[Slot, int]:
+def _read_item(item: CronToken, kind: CronFieldKind, seed: str) -> tuple[str, int]:
     text = item.text.upper()
-    if kind is DATE_FIELD and text in _LAST_DAYS:
-        return _LAST_DAYS[text], 1
+    if kind is DATE_FIELD and text in ("L", "LW"):
+        return "plain" if text == "L" else "near", 1 << _LAST_DAY
     if kind is DATE_FIELD and (match := _NEAR.fullmatch(text)):
         return "near", 1 << _number(item, kind, match[1])
     if kind is WEEKDAY_FIELD and (match := _NTH.fullmatch(text)):
-        return "nth", 1 << 7 * (int(match[2]) - 1) + _number(item, kind, match[1]) % _SUNDAY_AGAIN
-    if kind is WEEKDAY_FIELD and (match := _FINAL.fullmatch(text)):
-        return "final", 1 << _number(item, kind, match[1]) % _SUNDAY_AGAIN
+        week = int(match[2]) - 1 if match[2] else _LAST_WEEK
+        return "nth", 1 << _WEEK * week + _number(item, kind, match[1]) % _WEEK
     if match := _HASHED.fullmatch(text):
         return "plain", _hashed(item, kind, match, seed)
     if (match := _RANGE.fullmatch(text)) is None:
@@ -385,7 +361,7 @@ def _range(item: CronToken, kind: CronFieldKind, match: re.Match[str]) -> int:
         if last:
             high = _number(item, kind, last)
             # SAT-SUN is a range that people write; only at its end can Sunday be the seventh day.
-            high = _SUNDAY_AGAIN if kind is WEEKDAY_FIELD and last == "SUN" else high
+            high = _WEEK if kind is WEEKDAY_FIELD and last == "SUN" else high
         elif not step:
             high = low
     if low > high:
@@ -401,8 +377,7 @@ def _hashed(item: CronToken, kind: CronFieldKind, match: re.Match[str], seed: st
         low, high = _number(item, kind, first), _number(item, kind, last)
         if low > high:
             item.refuse(kind.name, expected="the smaller value first", example="H(0-29) * * * *")
-    digest = hashlib.blake2b(f"{kind.name}:{seed}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    draw = int.from_bytes(digest, "big")
+    draw = draw_number(f"{kind.name}:{seed}")
     if not step:
         return 1 << low + draw % (high - low + 1)
     gap = min(_step(item, kind, step), high - low + 1)
@@ -440,7 +415,11 @@ _MINUTES = 60
 def describe_cron(fields: CronFields) -> str:
     """Return one English phrase, such as `at 09:00 on Monday to Friday in May`."""
     days = _days(fields.days)
-    months = "" if fields.months == _ALL_MONTHS else f" in {_names(fields.months >> 1, MONTHS)}"
+    months = (
+        ""
+        if fields.months == _ALL_MONTHS
+        else f" in {names_in_words(bit_positions(fields.months >> 1), MONTHS)}"
+    )
     time = _time(fields)
     if not days and not months and time.startswith("at ") and " of " not in time:
         days = " every day"
@@ -479,20 +458,19 @@ def _is_stride(values: list[int], size: int) -> bool:
 
 def _days(days: CronDays) -> str:
     dates: list[str] = []
-    if plain := bit_positions(days.dates):
+    if plain := bit_positions(days.dates & _ALL_DATES):
         dates.append(f"{_plural(plain, 'day')} {_runs(plain)} of the month")
-    if days.last:
+    if days.dates >> _LAST_DAY:
         dates.append("the last day of the month")
-    if days.last_workday:
+    if days.near >> _LAST_DAY:
         dates.append("the last Monday-to-Friday day of the month")
-    dates += [
-        f"the Monday-to-Friday day nearest to day {day} of the month" for day in bit_positions(days.near)
-    ]
-    weekdays = [_names(days.weekdays, _WEEKDAYS)] if days.weekdays else []
+    near = bit_positions(days.near & _ALL_DATES)
+    dates += [f"the Monday-to-Friday day nearest to day {day} of the month" for day in near]
+    weekdays = [names_in_words(bit_positions(days.weekdays), _WEEKDAYS)] if days.weekdays else []
     for position in bit_positions(days.nth):
-        week, weekday = divmod(position, 7)
-        weekdays.append(f"the {ORDINALS[week + 1]} {_WEEKDAYS[weekday]} of the month")
-    weekdays += [f"the last {_WEEKDAYS[weekday]} of the month" for weekday in bit_positions(days.final)]
+        week, weekday = divmod(position, _WEEK)
+        order = "last" if week == _LAST_WEEK else ORDINALS[week + 1]
+        weekdays.append(f"the {order} {_WEEKDAYS[weekday]} of the month")
     if days.either:
         return f" on {join_words(dates + weekdays, word='or')}"
     told: list[str] = []
@@ -501,10 +479,6 @@ def _days(days: CronDays) -> str:
     if days.weekdays != _ALL_WEEKDAYS:
         told.append(join_words(weekdays, word="or"))
     return f" on {' if also on '.join(told)}" if told else ""
-
-
-def _names(mask: int, names: Sequence[str]) -> str:
-    return names_in_words(bit_positions(mask), names)
 
 
 def _runs(values: list[int]) -> str:

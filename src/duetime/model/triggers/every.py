@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Literal, TypeAlias, overload
 from zoneinfo import ZoneInfo
@@ -22,13 +22,20 @@ from duetime.model.time import (
     from_datetime,
     in_words,
     parse_duration,
-    to_datetime,
 )
-from duetime.model.triggers.base import Trigger, check_instant, check_length, check_times, check_whole
+from duetime.model.triggers.base import (
+    Trigger,
+    check_instants,
+    check_length,
+    check_times,
+    check_whole,
+    set_fields,
+)
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
-    Zone,
+    EPOCH_DAY,
     first_after_wall,
+    shown_wall,
     wall_second_at,
     zone,
     zone_name_of,
@@ -39,7 +46,6 @@ Missing: TypeAlias = Literal["last", "skip"]
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400, "weeks": 604_800}
 _MONTHS_A_YEAR = 12
 _MOST_MONTHS = 1_200
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
 _LAST_MONTH = 9_000 * _MONTHS_A_YEAR
 
 
@@ -55,9 +61,7 @@ class RepeatedTrigger(Trigger):
     times: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value is not None:
-                check_instant(value, what=name)
+        check_instants(start=self.start, end=self.end)
         if self.times is not None:
             check_times(self.times, what="times")
 
@@ -73,23 +77,18 @@ class RepeatedTrigger(Trigger):
             text += ", 1 time" if self.times == 1 else f", {self.times} times"
         return text
 
-    def bounds_spec(self) -> dict[str, object]:
-        """Return the bounds that are given, as JSON-able data."""
-        bounds = {"start": self.start, "end": self.end, "times": self.times}
-        return {key: value for key, value in bounds.items() if value is not None}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Every(RepeatedTrigger):
     """Occurrences at `start`, `start + interval` and so on: not past `end`."""
 
+    kind = "every"
+
     interval: Micros
 
     def __post_init__(self) -> None:
-        expected = "from 1 ms to 100 years"
-        check_length(
-            self.interval, what="interval", low=MILLISECOND, high=LONGEST_DURATION, expected=expected
-        )
+        bounds = {"low": MILLISECOND, "high": LONGEST_DURATION}
+        check_length(self.interval, what="interval", **bounds, expected="from 1 ms to 100 years")
         RepeatedTrigger.__post_init__(self)
 
     def after(self, instant: Instant) -> Instant | None:
@@ -120,10 +119,6 @@ class Every(RepeatedTrigger):
             text += f", from {in_words(self.start)}"
         return text + self.end_in_words()
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "every", "interval": self.interval, **self.bounds_spec()}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalendarSteps(RepeatedTrigger):
@@ -133,10 +128,11 @@ class CalendarSteps(RepeatedTrigger):
     `missing="skip"` none.
     """
 
+    kind = "steps"
+
     months: int
     tz: str = "UTC"
     missing: Missing = "last"
-    _zone: Zone = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         expected = "a whole number of months from 1 to 1,200 (100 years)"
@@ -144,9 +140,7 @@ class CalendarSteps(RepeatedTrigger):
         RepeatedTrigger.__post_init__(self)
         if self.missing not in ("last", "skip"):
             raise InvalidTrigger(f"missing must be 'last' or 'skip', not {shown(self.missing)}")
-        place = zone(self.tz)
-        object.__setattr__(self, "tz", place.key)
-        object.__setattr__(self, "_zone", place)
+        set_fields(self, tz=zone(self.tz).key)
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
@@ -155,8 +149,10 @@ class CalendarSteps(RepeatedTrigger):
             return start if start <= self.last_instant else None
         # Steps are whole seconds on the wall; the fraction of the start rides along.
         fraction = start % SECOND
-        anchor = wall_second_at(self._zone, start)
-        found = first_after_wall(self._zone, instant - fraction, lambda wall: self._first_from(wall, anchor))
+        anchor = wall_second_at(zone(self.tz), start)
+        found = first_after_wall(
+            zone(self.tz), instant - fraction, lambda wall: self._first_from(wall, anchor)
+        )
         return None if found is None or found + fraction > self.last_instant else found + fraction
 
     def count(self, after: Instant, until: Instant) -> int | None:
@@ -179,23 +175,15 @@ class CalendarSteps(RepeatedTrigger):
         told = " ".join(f"{count} {unit}{'s' * (count > 1)}" for count, unit in counts if count)
         text = f"every {told}" if years and months else f"every {told.removeprefix('1 ')}"
         if self.start is not None:
-            wall = to_datetime(wall_second_at(self._zone, self.start) * SECOND)
+            wall = shown_wall(wall_second_at(zone(self.tz), self.start))
             text += f", from {wall:%Y-%m-%d %H:%M:%S}"
         text += f", {self.tz}{self.end_in_words()}"
         return f"{text}, where the month has that day" if self.missing == "skip" else text
 
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        missing = {"missing": "skip"} if self.missing == "skip" else {}
-        return {"type": "steps", "months": self.months, "tz": self.tz, **self.bounds_spec(), **missing}
-
     def _first_from(self, wall: int, anchor: int) -> int | None:
         """Return the first step at or after a wall second; the calendar repeats, so that a few hundred tries suffice."""
-        begin = date.fromordinal(_EPOCH_DAY + anchor // DAY_SECONDS)
-        first, wanted = (
-            _month_number(begin),
-            _month_number(date.fromordinal(_EPOCH_DAY + wall // DAY_SECONDS)),
-        )
+        begin, day = (date.fromordinal(EPOCH_DAY + at // DAY_SECONDS) for at in (anchor, wall))
+        first, wanted = (one.year * _MONTHS_A_YEAR + one.month - 1 for one in (begin, day))
         count = max(1, (wanted - first) // self.months)
         while (number := first + count * self.months) <= _LAST_MONTH:
             count += 1
@@ -204,14 +192,10 @@ class CalendarSteps(RepeatedTrigger):
             if begin.day > length and self.missing == "skip":
                 continue
             day = date(year, month + 1, min(begin.day, length))
-            step = (day.toordinal() - _EPOCH_DAY) * DAY_SECONDS + anchor % DAY_SECONDS
+            step = (day.toordinal() - EPOCH_DAY) * DAY_SECONDS + anchor % DAY_SECONDS
             if step >= wall:
                 return step
         return None
-
-
-def _month_number(day: date) -> int:
-    return day.year * _MONTHS_A_YEAR + day.month - 1
 
 
 @overload
@@ -232,21 +216,8 @@ def every(
 @overload
 def every(
     *,
-    months: int,
-    years: int | None = None,
-    start: datetime | None = None,
-    end: datetime | None = None,
-    times: int | None = None,
-    tz: str | ZoneInfo | None = None,
-    missing: Missing = "last",
-) -> CalendarSteps: ...
-
-
-@overload
-def every(
-    *,
-    years: int,
-    months: int | None = None,
+    months: int = ...,
+    years: int = ...,
     start: datetime | None = None,
     end: datetime | None = None,
     times: int | None = None,
@@ -277,28 +248,23 @@ def every(
     the wall clock of `tz`, which is the zone of `start` unless given; a month without the day has its last day
     instead, or with `missing="skip"` none.
     """
-    counts = dict(zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True))
-    given = {unit: count for unit, count in counts.items() if count is not None}
+    counts = zip(_UNITS, (seconds, minutes, hours, days, weeks), strict=True)
+    units = {unit: count for unit, count in counts if count is not None}
     first = None if start is None else from_datetime(start, what="start")
     last = None if end is None else from_datetime(end, what="end")
-    rule: Every | CalendarSteps
+    if first is not None and last is not None and last < first:
+        raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
     if months is not None or years is not None:
-        if interval is not None or given:
+        if interval is not None or units:
             text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
             raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
         number, place = _months(months, years), zone_name_of(tz, start)
-        rule = CalendarSteps(
-            months=number, start=first, end=last, times=times, tz=place, missing=missing or "last"
-        )
-    elif tz is not None or missing is not None:
-        raise InvalidTrigger(
-            "tz and missing are for steps on the calendar, such as every(months=1, tz='Europe/Riga')"
-        )
-    else:
-        rule = Every(interval=_interval(interval, given), start=first, end=last, times=times)
-    if first is not None and last is not None and last < first:
-        raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
-    return rule
+        bounds = {"start": first, "end": last, "times": times}
+        return CalendarSteps(months=number, tz=place, missing=missing or "last", **bounds)
+    if tz is not None or missing is not None:
+        example = "every(months=1, tz='Europe/Riga')"
+        raise InvalidTrigger(f"tz and missing are for steps on the calendar, such as {example}")
+    return Every(interval=_interval(interval, units), start=first, end=last, times=times)
 
 
 def _months(months: int | None, years: int | None) -> int:
@@ -308,17 +274,16 @@ def _months(months: int | None, years: int | None) -> int:
     return (months or 0) + _MONTHS_A_YEAR * (years or 0)
 
 
-def _interval(interval: Duration | None, counts: dict[str, float]) -> Micros:
-    if (interval is None) is not bool(counts):
-        text = (
-            "give every() one interval, either as a duration or by units: every('15m') or every(minutes=15)"
-        )
-        raise InvalidTrigger(text)
+def _interval(interval: Duration | None, units: dict[str, float]) -> Micros:
+    if (interval is None) is not bool(units):
+        text = "give every() one interval, either as a duration or by units"
+        raise InvalidTrigger(f"{text}: every('15m') or every(minutes=15)")
     if interval is not None:
         return parse_duration(interval, what="interval")
-    for unit, count in counts.items():
+    length = 0
+    for unit, count in units.items():
         if isinstance(count, bool) or not isinstance(count, (int, float)):
-            raise InvalidTrigger(
-                f"{unit} must be a number, not {type(count).__name__}; use for example every(minutes=15)"
-            )
-    return sum(parse_duration(count * _UNITS[unit], what=unit) for unit, count in counts.items())
+            text = f"{unit} must be a number, not {type(count).__name__}"
+            raise InvalidTrigger(f"{text}; use for example every(minutes=15)")
+        length += parse_duration(count * _UNITS[unit], what=unit)
+    return length

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from duetime.model.time import EPOCH, SECOND, Instant, to_datetime
+from duetime.model.time import SECOND, Instant, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps
 from duetime.model.triggers.rrule import RRule
-from duetime.model.triggers.zones import DAY_SECONDS, OffsetPeriod, Zone, wall_second_at, zone
+from duetime.model.triggers.zones import DAY_SECONDS, OffsetPeriod, Zone, shown_wall, wall_second_at, zone
 
 
 def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
@@ -31,19 +31,19 @@ def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
 
 
 def _cron_note(rule: Cron, second: int) -> str | None:
-    stretch = rule.place.stretch_at(second)
-    wall = second + stretch.offset
-    if wall < stretch.seen:
+    period = rule.place.period_at(second)
+    wall = second + period.offset
+    if wall < period.seen:
         return f"{_clock(wall)} comes twice on this day (clocks go back); both run, this is the second"
-    if _comes_again(rule.place, stretch, wall):
+    if _comes_again(rule.place, period, wall):
         runs = "both run, this is the first" if rule.fields.floating else "runs the first time only"
         return f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
     # What a gap swallows is told with the first occurrence after it.
-    if rule.after(stretch.start * SECOND - 1) != second * SECOND:
+    if rule.after(period.start * SECOND - 1) != second * SECOND:
         return None
-    opening = stretch.start + stretch.offset
-    missing = rule.fields.count(stretch.seen, opening) if stretch.seen < opening else 0
-    first = rule.fields.first_from(stretch.seen)
+    opening = period.start + period.offset
+    missing = rule.fields.count(period.seen, opening) if period.seen < opening else 0
+    first = rule.fields.first_from(period.seen)
     if not missing or first is None:
         return None
     text = _missing(first, wall, others=missing - 1)
@@ -54,46 +54,41 @@ def _cron_note(rule: Cron, second: int) -> str | None:
 
 def _fixed_note(rule: CalendarSteps | RRule, second: int) -> str | None:
     place = zone(rule.tz)
-    stretch = place.stretch_at(second)
-    wall = second + stretch.offset
-    if _comes_again(place, stretch, wall):
+    period = place.period_at(second)
+    wall = second + period.offset
+    if _comes_again(place, period, wall):
         return f"{_clock(wall)} comes twice on this day (clocks go back); runs the first time only"
-    if rule.start is None or second != stretch.start:
+    if rule.start is None or second != period.start:
         return None
     if isinstance(rule, RRule):
-        meant = rule.first_from(stretch.seen)
+        meant = rule.first_from(period.seen)
     else:
-        meant = stretch.seen + (wall_second_at(place, rule.start) - stretch.seen) % DAY_SECONDS
+        meant = period.seen + (wall_second_at(place, rule.start) - period.seen) % DAY_SECONDS
     return None if meant is None or meant >= wall else f"{_missing(meant, wall)}; runs at {_clock(wall)}"
 
 
 def _missing(first: int, wall: int, *, others: int = 0) -> str:
     """Say that a wall time, and perhaps others, are skipped before `wall`."""
-    moment = _moment(first)
-    same_day = moment.date() == _moment(wall).date()
+    moment = shown_wall(first)
+    same_day = moment.date() == shown_wall(wall).date()
     told = _clock(first) if same_day else f"{moment:%Y-%m-%d} {_clock(first)}"
     day = " on this day" if same_day else ""
     text = f"{told} and {others:,} more do not exist{day}" if others else f"{told} does not exist{day}"
     return f"{text} (clocks go forward)"
 
 
-def _comes_again(place: Zone, stretch: OffsetPeriod, wall: int) -> bool:
-    """Tell whether a clock in the zone is set back over `wall`, which it shows in `stretch`."""
-    # Long stretches come in pieces, so that the change may lie behind the end of this one.
-    while stretch.end + stretch.offset - wall <= DAY_SECONDS:
-        stretch = place.stretch_at(stretch.end)
-        if stretch.start + stretch.offset <= wall:
+def _comes_again(place: Zone, period: OffsetPeriod, wall: int) -> bool:
+    """Tell whether a clock in the zone is set back over `wall`, which it shows in `period`."""
+    # Long periods come in pieces, so that the change may lie behind the end of this one.
+    while period.end + period.offset - wall <= DAY_SECONDS:
+        period = place.period_at(period.end)
+        if period.start + period.offset <= wall:
             return True
     return False
 
 
 def _clock(wall: int) -> str:
-    moment = _moment(wall)
-    return f"{moment:%H:%M:%S}" if moment.second else f"{moment:%H:%M}"
-
-
-def _moment(wall: int) -> datetime:
-    return EPOCH + timedelta(seconds=wall)
+    return f"{shown_wall(wall):%H:%M:%S}" if wall % 60 else f"{shown_wall(wall):%H:%M}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,11 @@ from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger, MissingDriver
-from duetime.model.text import shown
+from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, shown, times_in_words
 from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words
-from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant
-from duetime.model.triggers.english import MONTHS, ORDINALS, WEEKDAYS, join_words, times_in_words
+from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant, set_fields
 from duetime.model.triggers.zones import (
     DAY_SECONDS,
-    Zone,
     first_after_wall,
     wall_second_at,
     zone,
@@ -45,9 +43,8 @@ _RANGES = {
     "BYSETPOS": (-366, 366),
 }
 _TIMES = ("BYHOUR", "BYMINUTE", "BYSECOND")
-_DIGITS = re.compile(r"[0-9]{1,9}")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,3}")
-_DAY = re.compile(r"([+-]?[0-9]{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,6}")
+_DAY = re.compile(r"([+-]?0?([1-9]|[1-4][0-9]|5[0-3]))?(MO|TU|WE|TH|FR|SA|SU)")
 _UNTIL = re.compile(r"[0-9]{8}(T[0-9]{6}Z?)?")
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall time
@@ -68,13 +65,14 @@ class RRule(Trigger):
     A wall time that a change of the clock swallows comes once, right after the gap; one that comes twice counts once.
     """
 
+    kind = "rrule"
+
     # A step of a search into a year of days, which is what dateutil looks through.
     cost = 50
 
     rule: str
     start: Instant
     tz: str = "UTC"
-    _zone: Zone = field(init=False, repr=False, compare=False)
     _parts: dict[str, str] = field(init=False, repr=False, compare=False)
     """The parts of the rule, with what it leaves open taken from the start, so that it can be asked from anywhere."""
     _dates: Any = field(init=False, repr=False, compare=False)
@@ -84,10 +82,11 @@ class RRule(Trigger):
 
     def __post_init__(self) -> None:
         check_instant(self.start, what="start")
-        text, place = _checked_text(self.rule), zone(self.tz)
+        parts, place = _read_parts(self.rule), zone(self.tz)
+        text = ";".join(f"{name}={value}" for name, value in parts.items())
         start = self.start - self.start % SECOND
         first = wall_second_at(place, start)
-        parts, begin = _read_parts(text), _EPOCH + timedelta(seconds=first)
+        begin = _EPOCH + timedelta(seconds=first)
         end = _end(parts.pop("UNTIL", None), place.key)
         parts = _completed(parts, begin)
         whole, read = ";".join(f"{name}={value}" for name, value in parts.items()), _dateutil().rrulestr
@@ -95,9 +94,8 @@ class RRule(Trigger):
             dates = read(whole, dtstart=begin)
         except ValueError as error:
             raise InvalidTrigger(f"the rule {text!r} cannot be: {error}") from error
-        derived = {"_zone": place, "_end": end, "_parts": parts, "_dates": dates, "_first": first}
-        for name, value in {"rule": text, "start": start, "tz": place.key, **derived}.items():
-            object.__setattr__(self, name, value)
+        set_fields(self, rule=text, start=start, tz=place.key)
+        set_fields(self, _end=end, _parts=parts, _dates=dates, _first=first)
         if self.after(start - 1) is None:
             raise InvalidTrigger(
                 f"the rule {text!r} never comes: no date fits it from its start on, before its end"
@@ -105,7 +103,7 @@ class RRule(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        found = first_after_wall(self._zone, max(instant, self.start - 1), self.first_from)
+        found = first_after_wall(zone(self.tz), max(instant, self.start - 1), self.first_from)
         return found if found is not None and found <= self._end else None
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
@@ -114,7 +112,7 @@ class RRule(Trigger):
         if not isinstance(found, NoOccurrence) or not found.proved:
             return found
         # That nothing fits is known as far as dateutil looks; that the rule is over, for good.
-        searched = from_datetime(self._last_day(wall_second_at(self._zone, max(instant, self.start))))
+        searched = from_datetime(self._last_day(wall_second_at(zone(self.tz), max(instant, self.start))))
         return NoOccurrence(searched) if instant < searched < self._end else found
 
     def describe(self) -> str:
@@ -122,10 +120,6 @@ class RRule(Trigger):
         start = _EPOCH + timedelta(seconds=self._first)
         text = f"{_describe(self._parts)}, from {start:%Y-%m-%d %H:%M:%S}, {self.tz}"
         return text if self._end == LATEST else f"{text}, until {in_words(self._end)}"
-
-    def to_spec(self) -> dict[str, object]:
-        """Return the rule as JSON-able data."""
-        return {"type": "rrule", "rule": self.rule, "start": self.start, "tz": self.tz}
 
     def first_from(self, wall: int) -> int | None:
         """Return the first wall second at or after `wall` that the rule names."""
@@ -153,34 +147,26 @@ def rrule(rule: str, *, start: datetime, tz: str | ZoneInfo | None = None) -> RR
     return RRule(rule=rule, start=from_datetime(start, what="start"), tz=zone_name_of(tz, start))
 
 
-def _checked_text(text: object) -> str:
-    """Return a rule in capitals and without its `RRULE:`; raise `InvalidTrigger` if it cannot be one."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
-    return text.strip().upper().removeprefix("RRULE:").removesuffix(";")
-
-
-def _read_parts(text: str) -> dict[str, str]:
-    """Return the parts of a rule by name; raise `InvalidTrigger` naming the part that is wrong.
+def _read_parts(text: object) -> dict[str, str]:
+    """Return the parts of a rule in capitals by name; raise `InvalidTrigger` naming the part that is wrong.
 
     dateutil takes values out of range, and reads a rule with them as another.
     """
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
     parts = _split(text)
     frequency = parts.get("FREQ", "")
-    if frequency in _TOO_FAST:
-        _refuse(
-            f"FREQ={frequency}", text, "use every('90s') or cron('*/10 * * * * *') for what comes so often"
-        )
     if frequency not in _UNITS:
-        _refuse(f"FREQ={frequency}", text, f"FREQ is needed, one of {', '.join(_UNITS)}")
+        advice = "use every('90s') or cron('*/10 * * * * *') for what comes so often"
+        known = f"FREQ is needed, one of {', '.join(_UNITS)}"
+        _refuse(f"FREQ={frequency}", text, advice if frequency in _TOO_FAST else known)
     for name, value in parts.items():
         for item in value.split(","):
             if (expected := _misfit(name, item, frequency)) is not None:
                 _refuse(f"{name}={item[:20]}", text, expected)
     times = prod(len(_numbers(parts, name)) or 1 for name in _TIMES)
     if times > _MOST_TIMES:
-        expected = f"a rule may name {_MOST_TIMES} times of day, not {times}; use cron()"
-        _refuse(", ".join(_TIMES), text, expected)
+        _refuse(", ".join(_TIMES), text, f"at most {_MOST_TIMES} times of day, not {times}; use cron()")
     if "BYSETPOS" in parts and sum(name.startswith("BY") for name in parts) == 1:
         _refuse("BYSETPOS", text, "it chooses among the days of another part, such as BYDAY=MO,TU,WE,TH,FR")
     return parts
@@ -188,9 +174,9 @@ def _read_parts(text: str) -> dict[str, str]:
 
 def _split(text: str) -> dict[str, str]:
     parts: dict[str, str] = {}
-    for part in text.split(";"):
-        name, equals, value = part.partition("=")
-        if not equals or not value:
+    for part in text.strip().upper().removeprefix("RRULE:").removesuffix(";").split(";"):
+        name, _, value = part.partition("=")
+        if not value:
             _refuse(part, text, "expected NAME=VALUE")
         if name in parts:
             _refuse(part, text, f"{name} is given twice")
@@ -200,39 +186,26 @@ def _split(text: str) -> dict[str, str]:
 
 def _misfit(name: str, item: str, frequency: str) -> str | None:
     """Say what is expected instead of one value of a part; `None` if it is right."""
-    fits, expected = False, ""
-    match name:
-        case "FREQ":
-            fits = item == frequency
-        case "COUNT":
-            expected = "jobs made are counted by the schedule: rrule(...).at_most(10)"
-        case "INTERVAL":
-            most = _LONGEST_INTERVALS[frequency]
-            fits = _DIGITS.fullmatch(item) is not None and 1 <= int(item) <= most
-            expected = f"expected 1 to {most} (a hundred years)"
-        case "WKST":
-            fits, expected = item in _WEEKDAY_CODES, f"expected one of {', '.join(_WEEKDAY_CODES)}"
-        case "UNTIL":
-            fits = _read_until(item) is not None
-            expected = "expected a date or time such as 20301231 or 20301231T235959Z"
-        case "BYDAY":
-            found = _DAY.fullmatch(item)
-            fits = found is not None and (not found[1] or 1 <= abs(int(found[1])) <= 53)  # noqa: PLR2004 - weeks
-            expected = "expected days such as MO, 1FR (the first Friday) or -1FR (the last)"
-            if fits and item not in _WEEKDAY_CODES and frequency not in ("YEARLY", "MONTHLY"):
-                fits, expected = False, "which one of its weekday needs FREQ=MONTHLY or FREQ=YEARLY"
-        case _ if name in _RANGES:
-            low, high = _RANGES[name]
-            number = int(item) if _NUMBER.fullmatch(item) else high + 1
-            fits = low <= number <= high and (low >= 0 or number != 0)
-            expected = (
-                f"expected {low} to {high}"
-                if low >= 0
-                else f"expected 1 to {high}, or -1 to {low} from the end"
-            )
-        case _:
-            expected = f"known parts are FREQ, INTERVAL, UNTIL, WKST, BYDAY, {', '.join(_RANGES)}"
-    return None if fits else expected
+    expected: str | None = None
+    if name == "COUNT":
+        expected = "jobs made are counted by the schedule: rrule(...).at_most(10)"
+    elif name == "WKST" and item not in _WEEKDAY_CODES:
+        expected = f"expected one of {', '.join(_WEEKDAY_CODES)}"
+    elif name == "UNTIL" and _read_until(item) is None:
+        expected = "expected a date or time such as 20301231 or 20301231T235959Z"
+    elif name == "BYDAY" and not _DAY.fullmatch(item):
+        expected = "expected days such as MO, 1FR (the first Friday) or -1FR (the last)"
+    elif name == "BYDAY" and item not in _WEEKDAY_CODES and frequency not in ("YEARLY", "MONTHLY"):
+        expected = "which one of its weekday needs FREQ=MONTHLY or FREQ=YEARLY"
+    elif name in _RANGES or name == "INTERVAL":
+        low, high = _RANGES.get(name) or (1, _LONGEST_INTERVALS[frequency])
+        number = int(item) if _NUMBER.fullmatch(item) else high + 1
+        if not low <= number <= high or (low < 0 and not number):
+            from_end = f"expected 1 to {high}, or -1 to {low} from the end"
+            expected = f"expected {low} to {high}" if low >= 0 else from_end
+    elif name not in ("FREQ", "WKST", "UNTIL", "BYDAY"):
+        expected = f"known parts are FREQ, INTERVAL, UNTIL, WKST, BYDAY, {', '.join(_RANGES)}"
+    return expected
 
 
 def _refuse(part: str, text: str, expected: str) -> NoReturn:
@@ -339,18 +312,16 @@ def _weekday(item: str) -> str:
 
 
 def _numbered(what: str, number: int, whole: str) -> str:
-    if number == -1:
-        return f"the last {what} of the {whole}"
-    return (
-        f"{what} {number} of the {whole}" if number > 0 else f"{what} {-number} from the end of the {whole}"
-    )
+    if number < -1:
+        return f"{what} {-number} from the end of the {whole}"
+    return f"the last {what} of the {whole}" if number == -1 else f"{what} {number} of the {whole}"
 
 
 def _nth(number: int, what: str) -> str:
-    order = ORDINALS[abs(number)] if abs(number) < len(ORDINALS) else f"number {abs(number)}"
     if number == -1:
         return f"the last {what}"
-    return f"the {order} {what}" if number > 0 else f"the {order} last {what}"
+    order = ORDINALS[abs(number)] if abs(number) < len(ORDINALS) else f"number {abs(number)}"
+    return f"the {order}{' last' if number < 0 else ''} {what}"
 
 
 def _dateutil() -> Any:

@@ -1,11 +1,12 @@
-"""Triggers as stored data, checked when they are read, and a stand-in for those that cannot be read."""
+"""Triggers and calendars as stored data, checked when they are read, and what stands for those that cannot be read."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Final, cast, get_args
 
 from duetime.errors import DuetimeError, InvalidOption, InvalidTrigger
@@ -16,7 +17,15 @@ from duetime.model.text import shown
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.calendars import calendar_from_spec
+from duetime.model.triggers.calendars import (
+    MOST_DATES,
+    Calendar,
+    DailyBlackout,
+    Holidays,
+    JoinedCalendars,
+    SingleBlackout,
+    Weekdays,
+)
 from duetime.model.triggers.combined import (
     DEEPEST_TRIGGER,
     MOST_TRIGGER_PARTS,
@@ -31,69 +40,76 @@ from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
 
-_READERS: dict[object, Callable[..., Trigger]] = {
-    "cron": Cron,
-    "every": Every,
-    "steps": CalendarSteps,
-    "rrule": RRule,
-    "at": At,
-    "union": Union,
-    "intersection": Intersection,
-    "except": Except,
-    "between": Between,
-    "at_most": AtMost,
-    "jitter": Jitter,
+_TRIGGERS = (
+    Cron, Every, CalendarSteps, RRule, At, Union, Intersection, Except, Between, AtMost, Jitter,
+)  # fmt: skip
+_CALENDARS = (Holidays, Weekdays, DailyBlackout, SingleBlackout)
+_READERS: dict[str, dict[object, Callable[..., Any]]] = {
+    "trigger": {one.kind: one for one in _TRIGGERS},
+    "calendar": {one.kind: one for one in (*_CALENDARS, JoinedCalendars)},
+    # Joined calendars are stored flat.
+    "joined calendar": {one.kind: one for one in _CALENDARS},
 }
 
 
 def trigger_from_spec(spec: Mapping[str, Any]) -> Trigger:
     """Return the trigger that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
-    return _read(spec, 0)
+    return cast("Trigger", _read(spec, "trigger", 0))
 
 
-def _read(spec: Mapping[str, Any], depth: int) -> Trigger:
+def calendar_from_spec(spec: Mapping[str, Any]) -> Calendar:
+    """Return the calendar that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
+    return cast("Calendar", _read(spec, "calendar", 0))
+
+
+def _read(spec: Mapping[str, Any], what: str, depth: int) -> Any:
     if depth > DEEPEST_TRIGGER:
         raise InvalidTrigger(f"a trigger's spec is nested more than {DEEPEST_TRIGGER} deep")
     if not isinstance(spec, Mapping):
-        raise InvalidTrigger(f"a trigger's spec is an object with a type, not {type(spec).__name__}")
-    kind = spec.get("type")
-    reader = _READERS.get(kind) if isinstance(kind, str) else None
+        raise InvalidTrigger(f"a {what}'s spec is an object with a type, not {type(spec).__name__}")
+    kind, readers = spec.get("type"), _READERS[what]
+    reader = readers.get(kind) if isinstance(kind, str) else None
     if reader is None:
-        raise InvalidTrigger(f"unknown trigger type {shown(kind)}; known are {', '.join(map(str, _READERS))}")
-    values = {str(key): _read_value(str(key), value, depth) for key, value in spec.items() if key != "type"}
+        raise InvalidTrigger(f"unknown {what} type {shown(kind)}; known are {', '.join(map(str, readers))}")
+    values = {key: _read_value(key, value, what, depth) for key, value in spec.items() if key != "type"}
     try:
         return reader(**values)
     except TypeError as error:
-        raise InvalidTrigger(_misfit(kind, reader, values) or f"{kind}: {error}") from error
+        keys = ", ".join(inspect.signature(reader).parameters)
+        problem = str(error).rpartition("() ")[2]
+        raise InvalidTrigger(f"a {what} of type {kind!r}: {problem}; its keys are {keys}") from error
 
 
-def _misfit(kind: object, reader: Callable[..., Trigger], given: Collection[str]) -> str | None:
-    """Say which keys a spec lacks or has too many; `None` when these are right."""
-    known = inspect.signature(reader).parameters
-    unknown = [key for key in given if key not in known]
-    missing = [key for key, one in known.items() if one.default is one.empty and key not in given]
-    wrong = [f"{kind!r} has no key {key!r}" for key in unknown] or [
-        f"{kind!r} lacks {key!r}" for key in missing
-    ]
-    return f"a trigger of type {wrong[0]}; its keys are {', '.join(known)}" if wrong else None
+def _read_value(key: str, value: Any, what: str, depth: int) -> Any:
+    match key:
+        case "trigger":
+            return _read(value, "trigger", depth + 1)
+        case "calendar":
+            return _read(value, "calendar", 0)
+        case "parts":
+            inner = "trigger" if what == "trigger" else "joined calendar"
+            return tuple(_read(part, inner, depth + 1) for part in _checked_parts(value))
+        case "dates":
+            return _read_dates(value)
+        case _:
+            return value
 
 
-def _read_value(key: str, value: Any, depth: int) -> Any:
-    if key == "trigger":
-        return _read(value, depth + 1)
-    if key == "parts":
-        return tuple(_read(part, depth + 1) for part in _checked_parts(value))
-    if key == "calendar":
-        return calendar_from_spec(value)
-    return value
-
-
-def _checked_parts(parts: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _checked_parts(parts: list[Any]) -> list[Any]:
     if not isinstance(parts, list) or len(parts) > MOST_TRIGGER_PARTS:
-        raise InvalidTrigger(
-            f"the parts of a trigger are a list of up to {MOST_TRIGGER_PARTS}, not {shown(parts)}"
-        )
+        raise InvalidTrigger(f"parts are a list of up to {MOST_TRIGGER_PARTS}, not {shown(parts)}")
     return parts
+
+
+def _read_dates(dates: Mapping[str, str]) -> tuple[tuple[date, str], ...]:
+    if not isinstance(dates, Mapping) or len(dates) > MOST_DATES:
+        raise InvalidTrigger(
+            f"holidays are stored as up to {MOST_DATES} dates with names, not {shown(dates)}"
+        )
+    try:
+        return tuple((date.fromisoformat(day), name) for day, name in dates.items())
+    except ValueError as error:
+        raise InvalidTrigger(f"a holiday is a date such as 2030-12-25: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +157,7 @@ def trigger_from_text(text: str) -> Trigger:
     """Read what `trigger_to_text` wrote; raise `InvalidTrigger` for anything else."""
     try:
         spec = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidTrigger(f"a trigger is stored as JSON, not as {shown(text)}") from error
     try:
         return trigger_from_spec(spec)
@@ -154,10 +170,8 @@ def trigger_from_text(text: str) -> Trigger:
 
 def trigger_if_readable(text: str) -> Trigger | None:
     """Read what `trigger_to_text` wrote; `None` where a later version did, or one with extras that are not installed here."""
-    try:
-        return trigger_from_text(text)
-    except ValueError:
-        return None
+    trigger = trigger_to_show(text)
+    return None if isinstance(trigger, UnreadableTrigger) else trigger
 
 
 def trigger_to_show(text: str) -> Trigger:
@@ -194,21 +208,18 @@ def _unknown_word(schedule: StoredSchedule) -> str | None:
 
 def same_rule(stored: Trigger, written: Trigger) -> bool:
     """Whether a stored trigger is one that was written, wherever the stored one counts from."""
-    is_, one, other = (
-        dict(_leaves(trigger.to_spec()))
-        for trigger in (stored, written.anchored(_ONE_ANCHOR), written.anchored(_OTHER_ANCHOR))
-    )
-    # What differs from anchor to anchor may differ in the stored one, too.
-    return is_.keys() == one.keys() and all(
-        is_[path] == one[path] or one[path] != other[path] for path in is_
-    )
+    one, other = (written.anchored(anchor).to_spec() for anchor in (_ONE_ANCHOR, _OTHER_ANCHOR))
+    return _fits(stored.to_spec(), one, other)
 
 
-def _leaves(spec: object, *path: object) -> Iterator[tuple[tuple[object, ...], object]]:
-    """Yield each plain value in a spec with the way to it."""
-    if not isinstance(spec, (dict, list)):
-        yield path, spec
-        return
-    inner = cast("dict[object, object] | list[object]", spec)
-    for key, value in inner.items() if isinstance(inner, dict) else enumerate(inner):
-        yield from _leaves(value, *path, key)
+def _fits(stored: object, one: object, other: object) -> bool:
+    """Whether a spec equals another; what differs from anchor to anchor may differ in the stored one, too."""
+    every: list[object] = [stored, one, other]
+    if isinstance(stored, dict) and isinstance(one, dict):
+        specs = [cast("dict[str, object]", spec) for spec in every]
+        keys = specs[0].keys()
+        return keys == specs[1].keys() and all(_fits(*(spec[key] for spec in specs)) for key in keys)
+    if isinstance(stored, list) and isinstance(one, list):
+        parts = [cast("list[object]", part) for part in every]
+        return len(parts[0]) == len(parts[1]) and all(map(_fits, *parts))
+    return bool(stored == one or one != other)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,6 +15,7 @@ from duetime.model.text import shown
 from duetime.model.time import EPOCH, LATEST, SECOND, Instant
 
 DAY_SECONDS = 86_400
+EPOCH_DAY = EPOCH.toordinal()
 
 _BLOCK = 366 * DAY_SECONDS
 # No zone has changed its offset twice within six days since 1970, so that samples this close miss nothing.
@@ -48,28 +49,28 @@ class Zone:
         self._info = info
         self._blocks: dict[int, tuple[list[int], list[OffsetPeriod]]] = {}
 
-    def stretch_at(self, second: int) -> OffsetPeriod:
-        """Return the stretch around `second`; long ones come in pieces of about a year."""
+    def period_at(self, second: int) -> OffsetPeriod:
+        """Return the period around `second`; long ones come in pieces of about a year."""
         number = second // _BLOCK
         block = self._blocks.get(number)
         if block is None:
             if len(self._blocks) >= _BLOCKS_KEPT:
                 self._blocks.clear()
             block = self._blocks[number] = self._find(number * _BLOCK, (number + 1) * _BLOCK)
-        starts, stretches = block
-        return stretches[bisect_right(starts, second) - 1]
+        starts, periods = block
+        return periods[bisect_right(starts, second) - 1]
 
     def _find(self, low: int, high: int) -> tuple[list[int], list[OffsetPeriod]]:
         # Looks back a little, so that a clock set back just before the block still counts as such inside it.
         start = low - _SAMPLE
         offset = self._offset(start)
         seen = start + offset
-        stretches: list[OffsetPeriod] = []
+        periods: list[OffsetPeriod] = []
         for end in sorted({*self._changes(start, high), low, high}):
-            stretches.append(OffsetPeriod(start=start, end=end, offset=offset, seen=seen))
+            periods.append(OffsetPeriod(start=start, end=end, offset=offset, seen=seen))
             seen = max(seen, end + offset)
             start, offset = end, self._offset(end)
-        return [piece.start for piece in stretches], stretches
+        return [piece.start for piece in periods], periods
 
     def _changes(self, low: int, high: int) -> list[int]:
         found: list[int] = []
@@ -82,13 +83,8 @@ class Zone:
         return [change for change in found if change < high]
 
     def _change(self, left: int, right: int, before: int) -> int:
-        while right - left > 1:
-            middle = (left + right) // 2
-            if self._offset(middle) == before:
-                left = middle
-            else:
-                right = middle
-        return right
+        seconds = range(left + 1, right + 1)
+        return seconds[bisect_left(seconds, True, key=lambda second: self._offset(second) != before)]  # noqa: FBT003
 
     def _offset(self, second: int) -> int:
         delta = (EPOCH + timedelta(seconds=second)).astimezone(self._info).utcoffset()
@@ -129,24 +125,29 @@ def first_after_wall(
     twice counts once, the first time.
     """
     second = instant // SECOND
-    stretch = place.stretch_at(second)
-    wall = first_from(max(second + 1 + stretch.offset, stretch.seen))
+    period = place.period_at(second)
+    wall = first_from(max(second + 1 + period.offset, period.seen))
     if wall is None:
         return None
     # No clock is a day ahead of UTC or behind it, so that what lies before needs no look.
-    stretch = place.stretch_at(max(second, wall - DAY_SECONDS))
-    while wall - stretch.offset >= stretch.end:
-        if stretch.end * SECOND > LATEST:
+    period = place.period_at(max(second, wall - DAY_SECONDS))
+    while wall - period.offset >= period.end:
+        if period.end * SECOND > LATEST:
             return None
-        stretch = place.stretch_at(stretch.end)
-    found = max(wall - stretch.offset, stretch.start) * SECOND
+        period = place.period_at(period.end)
+    found = max(wall - period.offset, period.start) * SECOND
     return found if found <= LATEST else None
 
 
 def wall_second_at(place: Zone, instant: Instant) -> int:
     """Return the wall second that the clock shows at `instant`."""
     second = instant // SECOND
-    return second + place.stretch_at(second).offset
+    return second + place.period_at(second).offset
+
+
+def shown_wall(wall: int) -> datetime:
+    """Return a wall second as a datetime to be formatted."""
+    return EPOCH + timedelta(seconds=wall)
 
 
 def zone_name_of(tz: str | ZoneInfo | None, start: datetime | None) -> str:

@@ -208,9 +208,13 @@ def test_months_and_years_are_steps_on_the_calendar(text: str, months: int) -> N
         (
             {"cron": None, "trigger": {"type": "every"}},
             InvalidTrigger,
-            "'every' lacks 'interval'; its keys are",
+            "missing 1 required keyword-only argument: 'interval'; its keys are",
         ),
-        ({"cron": None, "trigger": {"type": "cron", "x": 1}}, InvalidTrigger, "'cron' has no key 'x'"),
+        (
+            {"cron": None, "trigger": {"type": "cron", "x": 1}},
+            InvalidTrigger,
+            "unexpected keyword argument 'x'; its keys are expression, tz, seed",
+        ),
         ({"tz": "Europe/Rigga"}, InvalidZone, "did you mean 'Europe/Riga'?"),
         ({"cron": None, "at": ["2030-01-31T12:00:00"]}, InvalidTime, "no time zone"),
         ({"times": 0}, InvalidTrigger, "times must be a whole number from 1"),

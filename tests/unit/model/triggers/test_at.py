@@ -65,7 +65,7 @@ def test_the_bad_one_of_many_is_named() -> None:
 
 
 def test_no_moments_and_too_many_are_refused() -> None:
-    with pytest.raises(InvalidTrigger, match="from 1 to 10000"):
+    with pytest.raises(InvalidTrigger, match="at least one and at most 10000"):
         at([])
     with pytest.raises(InvalidTrigger, match="at most 10000"):
         at(NOON for _ in iter(int, 1))

@@ -138,7 +138,7 @@ def test_both_ends_of_a_range_are_as_said() -> None:
 
 def test_ten_years_of_seconds_are_counted_in_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = {"months": 0, "stretches": 0}
-    in_month, stretch_at = CronDays.in_month, Zone.stretch_at
+    in_month, period_at = CronDays.in_month, Zone.period_at
 
     def count_month(days: CronDays, year: int, month: int) -> int:
         steps["months"] += 1
@@ -146,10 +146,10 @@ def test_ten_years_of_seconds_are_counted_in_few_steps(monkeypatch: pytest.Monke
 
     def count_stretch(zone: Zone, second: int) -> object:
         steps["stretches"] += 1
-        return stretch_at(zone, second)
+        return period_at(zone, second)
 
     monkeypatch.setattr(CronDays, "in_month", count_month)
-    monkeypatch.setattr(Zone, "stretch_at", count_stretch)
+    monkeypatch.setattr(Zone, "period_at", count_stretch)
     start, end = instant("2020-01-01T00:00"), instant("2030-01-01T00:00")
     assert Cron("* * * * * *", "Europe/Berlin").count(start, end) == (end - start) // SECOND
     # Two changes of the clock a year, the end of each kept year, and the months between.

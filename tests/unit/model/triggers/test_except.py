@@ -8,7 +8,6 @@ from hypothesis import given
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
-from duetime.model.time import from_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.calendars import Calendar
 from duetime.model.triggers.combined import Except
@@ -76,12 +75,3 @@ def test_it_is_said_in_english() -> None:
     assert elsewhere.describe() == (
         "at 09:00 every day, UTC, except between 22:00 and 06:00 on Friday in Asia/Tokyo"
     )
-
-
-def test_how_many_are_left_is_told_without_a_walk() -> None:
-    rule = cron("* * * * * *", tz="Europe/Riga") - (
-        calendars.weekends() | calendars.blackout("22:00", "06:00")
-    )
-    start = from_datetime(datetime(2030, 1, 1, tzinfo=UTC))
-    assert rule.count(start, start + 28 * DAY) == 20 * 16 * 3600
-    assert rule.count(start, start + 3_000 * DAY) is None

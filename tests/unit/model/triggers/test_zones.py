@@ -18,7 +18,7 @@ def stretches(key: str) -> list[tuple[int, int]]:
     found = []
     second = SECONDS.start
     while second < SECONDS.stop:
-        stretch = zone(key).stretch_at(second)
+        stretch = zone(key).period_at(second)
         found.append((stretch.end, stretch.offset))
         second = stretch.end
     return found
@@ -44,7 +44,7 @@ def test_the_offset_of_every_clock_is_that_of_zoneinfo_at_every_hour() -> None:
         info, clock = ZoneInfo(key), zone(key)
         for second in SECONDS[::5]:
             expected = datetime.fromtimestamp(second, info).utcoffset()
-            assert timedelta(seconds=clock.stretch_at(second).offset) == expected, (key, second)
+            assert timedelta(seconds=clock.period_at(second).offset) == expected, (key, second)
 
 
 @pytest.mark.parametrize(
@@ -54,12 +54,12 @@ def test_no_change_of_the_clock_is_missed_in_a_century(key: str) -> None:
     info, clock = ZoneInfo(key), zone(key)
     for second in range(0, int(datetime(2080, 1, 1, tzinfo=UTC).timestamp()), 86_400 + 3_601):
         expected = datetime.fromtimestamp(second, info).utcoffset()
-        assert timedelta(seconds=clock.stretch_at(second).offset) == expected, second
+        assert timedelta(seconds=clock.period_at(second).offset) == expected, second
 
 
 def test_a_stretch_knows_the_second_in_which_it_begins() -> None:
     change = int(datetime(2025, 10, 26, 1, tzinfo=UTC).timestamp())
-    before, after = (zone("Europe/Berlin").stretch_at(second) for second in (change - 1, change))
+    before, after = (zone("Europe/Berlin").period_at(second) for second in (change - 1, change))
     assert (before.end, before.offset) == (change, 7_200)
     assert (after.start, after.offset, after.seen) == (change, 3_600, change + 7_200)
 
@@ -72,14 +72,14 @@ def test_a_clock_set_back_at_the_edge_of_a_kept_block_is_remembered_in_the_next(
     monkeypatch.setattr(zones, "_BLOCK", (change + 600) // 50)
     edge = change + 600
     clock = Zone(ZoneInfo("Europe/Berlin"))
-    assert clock.stretch_at(edge - 1).end == clock.stretch_at(edge).start == edge
-    assert clock.stretch_at(edge).seen == change + 7_200
+    assert clock.period_at(edge - 1).end == clock.period_at(edge).start == edge
+    assert clock.period_at(edge).seen == change + 7_200
 
 
 def test_the_years_kept_are_bounded() -> None:
     clock = Zone(ZoneInfo("Europe/Berlin"))
     for year in range(1970, 2270):
-        clock.stretch_at(int(datetime(year, 7, 1, tzinfo=UTC).timestamp()))
+        clock.period_at(int(datetime(year, 7, 1, tzinfo=UTC).timestamp()))
     assert len(clock._blocks) <= zones._BLOCKS_KEPT
 
 

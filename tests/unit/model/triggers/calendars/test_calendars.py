@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.time import from_datetime
-from duetime.model.triggers.calendars import Calendar, JoinedCalendars, calendar_from_spec
+from duetime.model.triggers.calendars import Calendar, JoinedCalendars
+from duetime.model.triggers.specs import calendar_from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import CALENDARS, DAY, INSTANTS
 
@@ -35,28 +36,6 @@ def test_what_is_excluded_stays_so_until_its_end(calendar: Calendar, instant: in
         inside = instant + int((end - 1 - instant) * share)
         assert calendar.why(inside) is not None
         assert calendar.why(end - 1) is not None
-
-
-@given(calendar=CALENDARS, instant=INSTANTS, share=st.floats(0, 1))
-def test_nothing_changes_before_an_edge(calendar: Calendar, instant: int, share: float) -> None:
-    edge, excluded = calendar.edge(instant), calendar.until(instant) is not None
-    assert edge > instant
-    for inside in (instant + int((edge - 1 - instant) * share), edge - 1):
-        assert (calendar.until(inside) is not None) is excluded
-
-
-def test_an_open_stretch_is_passed_in_few_steps() -> None:
-    year = from_datetime(datetime(2030, 1, 1, tzinfo=UTC))
-    for calendar, most in (
-        (calendars.holidays([date(2030, 12, 25)]), 6),
-        (calendars.weekends(), 110),
-        (calendars.blackout("22:00", "06:00"), 1_100),
-        (calendars.blackout(datetime(2030, 2, 1, tzinfo=UTC), datetime(2030, 3, 1, tzinfo=UTC)), 4),
-    ):
-        at, steps = year, 0
-        while at < year + 365 * DAY:
-            at, steps = calendar.edge(at), steps + 1
-        assert steps <= most
 
 
 @tries(2)

@@ -6,13 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from duetime import ScheduleRecord, cron
-from duetime.cli.schedule_view import (
-    schedule_lines,
-    schedule_row,
-    schedule_values,
-    upcoming_row,
-    upcoming_values,
-)
+from duetime.cli.schedules import schedule_lines, schedule_row, schedule_values, upcoming_row, upcoming_values
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, from_datetime
