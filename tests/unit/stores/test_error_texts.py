@@ -17,7 +17,8 @@ MENDABLE = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 
 
 def texts() -> Iterator[str]:
-    tables = (redis._BY_TEXT, redis._BY_TYPE, postgres._CLIENT_SIDE, _NETWORK_ERRORS)
+    yield from (*redis._UNUSABLE.values(), *redis._UNAVAILABLE.values())
+    tables = (redis._BY_TYPE, postgres._CLIENT_SIDE, _NETWORK_ERRORS)
     for table in tables:
         for _, kind, text in table:
             if issubclass(kind, MENDABLE):

@@ -24,7 +24,7 @@ from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction, Hint
 from duetime.stores.base.values import ArgumentsMismatch
-from duetime.stores.redis.address import MOST_JOBS, MOST_JOBS_BLOCKING
+from duetime.stores.redis.address import MOST_JOBS
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
     NamedValues,
@@ -87,18 +87,13 @@ class RedisEnqueuing(RedisStorePart):
         return _stored_ids(facts, jobs)
 
     def enqueue_blocking(
-        self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        entries: Sequence[AuditEntry] = (),  # noqa: ARG002 - left to the loop
     ) -> list[JobId] | None:
-        """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
-        if not jobs:
-            return []
-        _check_number(jobs)
-        if len(jobs) > MOST_JOBS_BLOCKING or any(job.key is not None for job in jobs):
-            return None
-        asked = _enqueue_request(jobs, [entry_fields(entry) for entry in entries])
-        hints, since = _hints_if_due_soon(jobs)
-        answer = self._calls.write_blocking("enqueue", asked, hints=hints, since=since)
-        return None if answer is None else _stored_ids(answer[0], jobs)
+        """Store nothing: connections belong to an event loop."""
+        return None if jobs else []
 
     def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:  # noqa: ARG002 - refused
         """Refuse: there are no transactions."""

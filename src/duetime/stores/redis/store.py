@@ -189,7 +189,7 @@ class RedisStore(
         facts, _ = await self._calls.read("aside")
         if not facts["count"]:
             return DoctorCheck(name="rows", ok=True, detail="all can be read")
-        tag, first = self._calls.tag, facts["first"]
+        tag, first = self._calls.key_prefix, facts["first"]
         return DoctorCheck(
             name="rows",
             ok=False,
@@ -320,7 +320,7 @@ def _role(info: ServerInfo) -> DoctorCheck:
 
 
 async def _hint_channel(calls: FunctionCalls) -> DoctorCheck:
-    channel = f"{calls.tag}:hints"
+    channel = f"{calls.key_prefix}:hints"
     try:
         with calls.translated():
             # To a worker that does not exist.
