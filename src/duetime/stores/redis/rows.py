@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry, read_detail
-from duetime.model.job import NewJob, Token, join_tags
+from duetime.model.job import JobTerms, NewJob, Token, join_tags
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
@@ -90,30 +90,37 @@ def _cleaned(value: Any) -> Any:
 
 
 _FIRST_SPECIAL: Final = NewJob._fields.index("terms")
-_PLAIN_FIELDS: Final = NewJob._fields[:_FIRST_SPECIAL]
-_NOTHING_SPECIAL: Final = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_FIRST_SPECIAL:])
-_FIELD_DEFAULTS: Final = tuple(
-    None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name)
-    for name in _PLAIN_FIELDS
-)
+_FIELD_DEFAULTS: Final = {
+    name: None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name)
+    for name in NewJob._fields[:_FIRST_SPECIAL]
+}
 """What a missing column stands for; the queue, the priority and the state are written all the same."""
 
 
-def job_fields(job: NewJob) -> dict[str, object]:
+_TERMS: Final = tuple(JobTerms.__dataclass_fields__)
+
+
+def job_fields(job: NewJob) -> NamedValues:
     """Name what a request says, without what it leaves open."""
-    row: dict[str, object] = {
+    row: NamedValues = {
         name: value
-        for name, value, left in zip(_PLAIN_FIELDS, job, _FIELD_DEFAULTS, strict=False)
-        if value != left
+        for (name, default), value in zip(_FIELD_DEFAULTS.items(), job, strict=False)
+        if value != default
     }
     row["payload"] = clean_text(job.payload)
-    return row if job[_FIRST_SPECIAL:] == _NOTHING_SPECIAL else row | _special_fields(job)
+    if not job.plain:
+        terms, key = job.terms, job.key
+        row |= {name: getattr(terms, name) for name in _TERMS}
+        row |= {"tags": join_tags(terms.tags), "parent": job.parent, "expires_at": job.expires_at}
+        if key is not None:
+            row |= {"unique_key": key.value, "keep_key": key.keep, "key_period": key.period}
+    return row
 
 
 def alike_jobs_fields(jobs: Sequence[NewJob]) -> NamedValues | None:
     """Name what jobs of one kind have in common, and the rest of each; None if they are not, or ask for something special."""
     first = jobs[0]
-    if not _asks_little(first):
+    if not first.plain or first.schedule is not None or first.state is not State.PENDING:
         return None
     if len(jobs) > 1:
         ids, tasks, _, _, *common = zip(*jobs, strict=True)
@@ -130,11 +137,6 @@ def alike_jobs_fields(jobs: Sequence[NewJob]) -> NamedValues | None:
             for word in (job.id, clean_text(job.payload), False if job.due_at is None else job.due_at)
         ],
     }
-
-
-def _asks_little(job: NewJob) -> bool:
-    """Whether a job only waits in its line, and nothing else depends on it."""
-    return job[_FIRST_SPECIAL:] == _NOTHING_SPECIAL and job.schedule is None and job.state is State.PENDING
 
 
 _FIRST_SHARED: Final = NewJob._fields.index("queue")
@@ -156,24 +158,6 @@ def _kind_fields(task: str, *common: Any) -> tuple[str, list[object]]:
 def _all_same(column: Sequence[object]) -> bool:
     """Whether all values of a column are the same."""
     return column.count(column[0]) == len(column)
-
-
-def _special_fields(job: NewJob) -> dict[str, object]:
-    terms, key = job.terms, job.key
-    row = {
-        "parent": job.parent,
-        "expires_at": job.expires_at,
-        "tags": join_tags(terms.tags),
-        "callbacks": terms.callbacks,
-        "expires": terms.expires,
-        "result_ttl": terms.result_ttl,
-        "failure_ttl": terms.failure_ttl,
-        "gate": terms.gate,
-        "unique_key": None if key is None else key.value,
-        "keep_key": None if key is None else key.keep,
-        "key_period": None if key is None else key.period,
-    }
-    return {name: value for name, value in row.items() if value is not None}
 
 
 def entry_fields(noted: AuditEntry) -> dict[str, object]:
