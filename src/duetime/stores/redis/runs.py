@@ -30,7 +30,7 @@ from duetime.stores.redis.rows import (
     job_fields,
     log_part_fields,
     progress_fields,
-    read_attempt,
+    read_record,
     settlement_fields,
     success_words,
     token_fields,
@@ -222,7 +222,7 @@ class RedisRuns(RedisStorePart):
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
         _, found = await self._calls.read("attempts", {"id": job_id})
-        return sorted(map(read_attempt, found), key=lambda attempt: attempt.fence)
+        return sorted((read_record(StoredAttempt, row) for row in found), key=lambda attempt: attempt.fence)
 
     async def logs(self, job_id: str, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""

@@ -15,7 +15,7 @@ from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues, command_fields, read_command, worker_fields
+from duetime.stores.redis.rows import NamedValues, command_fields, read_record, worker_fields
 from duetime.stores.redis.runs import RescuedClaim, read_rescued_claims
 
 _RESCUED_PER_CALL: Final = 1_000
@@ -107,7 +107,7 @@ class RedisWorkers(RedisStorePart):
             return []
         request = {"commands": [command_fields(command) for command in commands]}
         _, found = await self._calls.write("send", request)
-        stored = [read_command(row) for row in found]
+        stored = [read_record(Command, row) for row in found]
         for worker in {command.worker for command in stored}:
             self._calls.subscribers.notify(Hint("worker", worker))
         return stored
@@ -115,7 +115,7 @@ class RedisWorkers(RedisStorePart):
     async def take_commands(self, worker: WorkerId) -> list[Command]:
         """Return what a worker was told and has not answered, oldest first."""
         _, found = await self._calls.write("take_commands", {"worker": worker})
-        return [read_command(row) for row in found]
+        return [read_record(Command, row) for row in found]
 
     async def finish_command(self, command: CommandId, outcome: str) -> None:
         """Record what came of a command."""
@@ -124,12 +124,12 @@ class RedisWorkers(RedisStorePart):
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""
         _, found = await self._calls.read("commands", {"ids": ids})
-        return [read_command(row) for row in found]
+        return [read_record(Command, row) for row in found]
 
     async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
         """Return what a worker was told last, newest first."""
         _, found = await self._calls.read("commands_of", {"worker": worker, "limit": limit})
-        return [read_command(row) for row in found]
+        return [read_record(Command, row) for row in found]
 
 
 def _read_pulse(
