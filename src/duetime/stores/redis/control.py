@@ -30,6 +30,7 @@ from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
     JobWithClaim,
     NamedValues,
+    gate_fields,
     read_job,
     read_job_with_claim,
     read_remains,
@@ -136,9 +137,7 @@ class RedisControl(RedisStorePart):
 
     async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
         """Limit a queue, or no longer."""
-        rule = limit or UNLIMITED
-        period = None if rule.count is None else rule.period
-        request = {"queue": queue, "most": rule.most, "rate_count": rule.count, "rate_period": period}
+        request = {"queue": queue, **gate_fields(limit or UNLIMITED)}
         await self._calls.write("set_queue_limit", request, hints=[Hint("jobs")])
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:

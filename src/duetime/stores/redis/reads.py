@@ -163,5 +163,5 @@ def read_waiting_tallies(found: Iterable[tuple[str, int, int]], *, most: int) ->
 
 def read_queue(row: Sequence[Any]) -> StoredQueue:
     """Build what is set for a queue."""
-    name, at, why, at_once, count, period = row
-    return StoredQueue(name=name, paused_at=at, paused_reason=why, limit=Gate(at_once, count, period or 0))
+    name, at, why, most, count, period = row
+    return StoredQueue(name=name, paused_at=at, paused_reason=why, limit=Gate(most, count, period or 0))

@@ -13,6 +13,7 @@ import msgspec
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry, read_detail
 from duetime.model.job import JobTerms, NewJob, Token, join_tags
+from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
@@ -234,6 +235,17 @@ def demand_fields(asked: ClaimRequest) -> NamedValues:
         "unstarted": asked.unstarted or asked.ahead > 0,
         "below_priority": asked.below_priority,
     }
+
+
+def gate_fields(rule: Gate) -> NamedValues:
+    """Name what a limit is."""
+    period = None if rule.count is None else rule.period
+    return {"most": rule.most, "rate_count": rule.count, "rate_period": period}
+
+
+def read_gate(found: NamedValues) -> Gate:
+    """Build a limit from what is stored of it."""
+    return Gate(found.get("most"), found.get("rate_count"), found.get("rate_period") or 0)
 
 
 def token_fields(proof: Token) -> NamedValues:

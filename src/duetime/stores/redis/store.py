@@ -20,7 +20,6 @@ from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.redis.control import RedisControl
 from duetime.stores.redis.copying import RedisCopying
 from duetime.stores.redis.hints import RedisHintListener
-from duetime.stores.redis.limits import RedisLimits
 from duetime.stores.redis.reads import RedisReads
 from duetime.stores.redis.runs import RedisRuns
 from duetime.stores.redis.schedules import RedisSchedules
@@ -39,7 +38,6 @@ class RedisStore(
     RedisRuns,
     RedisWorkers,
     RedisControl,
-    RedisLimits,
     RedisReads,
     RedisCopying,
 ):

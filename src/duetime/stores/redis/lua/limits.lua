@@ -36,10 +36,8 @@ local function survey_queue(name, tasks, most)
     before = priority
     if tasks[task] then listed(due(key('claim', line), most), waiting, priority, line) end
   end
-  return {
-    name = name, most = facts.most, count = facts.rate_count, period = facts.rate_period, starts = facts.starts,
-    running = running_in(name), jobs = waiting,
-  }
+  facts.queue, facts.running, facts.jobs = name, running_in(name), waiting
+  return facts
 end
 
 -- Tell how full a gate is, and which jobs of one place there are due.
@@ -89,17 +87,17 @@ end
 -- Look for jobs that limits may let through: those that fell due last, so that a new one is found at once, and some
 -- behind where the last look stopped.
 verb('survey', READS, function(asked)
-  local answer = {queues = {}, places = {}, cut = ''}
+  local answer = {limits = {}, cut = ''}
   local served, tasks, seen = set_of(asked.queues), set_of(asked.tasks), {}
   for _, name in ipairs(asked.queues) do
     if queues.limited(name) and not queues.paused(name) then
-      table.insert(answer.queues, survey_queue(name, tasks, asked.limit))
+      table.insert(answer.limits, survey_queue(name, tasks, asked.limit))
     end
   end
   local function look(place, left)
     local told = not seen[place] and survey_place(place, served, tasks, math.max(1, math.min(asked.limit, left)))
     seen[place] = true
-    if told then table.insert(answer.places, told) end
+    if told then table.insert(answer.limits, told) end
     return told and #told.jobs or 0
   end
   local latest, whole = latest_places(asked.latest)
@@ -134,8 +132,8 @@ local function still_open_queues(list)
   local open = still_open(list, 'queue', running_in)
   for name, barrier in pairs(open) do
     local now_set = queues.read(name)
-    local same = now_set.most == barrier.most and now_set.rate_count == barrier.count
-      and now_set.rate_period == barrier.period
+    local same = now_set.most == barrier.most and now_set.rate_count == barrier.rate_count
+      and now_set.rate_period == barrier.rate_period
     if not same then open[name] = nil end
   end
   return open
@@ -150,7 +148,7 @@ local function note_gate(barrier)
   redis.call('HDEL', name, 'most', 'rate_count', 'rate_period')
   redis.call('HSET', name, 'task', barrier.task, 'seen_at', now)
   if barrier.most then redis.call('HSET', name, 'most', barrier.most) end
-  if barrier.count then redis.call('HSET', name, 'rate_count', barrier.count, 'rate_period', barrier.period) end
+  if barrier.rate_count then redis.call('HSET', name, 'rate_count', barrier.rate_count, 'rate_period', barrier.rate_period) end
   redis.call('ZADD', key('gates'), 0, barrier.name)
 end
 
@@ -183,10 +181,10 @@ verb('seize', WRITES, function(asked)
   end
   for name, barrier in pairs(gates) do
     if barrier.started then note_gate(barrier) end
-    if barrier.started and barrier.count then note_starts(key('gatehouse', name), barrier.count, barrier.started) end
+    if barrier.started and barrier.rate_count then note_starts(key('gatehouse', name), barrier.rate_count, barrier.started) end
   end
   for name, barrier in pairs(halls) do
-    if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
+    if barrier.started and barrier.rate_count then note_starts(key('queue', name), barrier.rate_count, barrier.started) end
   end
   return reply({claim_id = asked.claim_id}, told)
 end)
