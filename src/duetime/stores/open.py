@@ -30,22 +30,10 @@ _Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 _POOLERS: Final[tuple[_Pooler, ...]] = ("auto", "none", "transaction")
 _SYNCHRONOUS: Final[tuple[Literal["FULL", "NORMAL"], ...]] = ("FULL", "NORMAL")
 _LIBPQ: Final = (
-    "application_name",
-    "host",
-    "options",
-    "passfile",
-    "port",
-    "sslcert",
-    "sslcrl",
-    "sslkey",
-    "sslmode",
-    "sslpassword",
-    "sslrootcert",
-    "target_session_attrs",
-    "user",
-)
+    "application_name", "host", "options", "passfile", "port", "sslcert", "sslcrl", "sslkey", "sslmode", "sslpassword",
+    "sslrootcert", "target_session_attrs", "user",
+)  # fmt: skip
 _UNVERIFIED: Final = frozenset({"disable", "allow", "prefer"})
-_PLANNED_SCHEMES: Final = frozenset({"valkey"})
 
 
 def open_store(
@@ -58,17 +46,10 @@ def open_store(
     """
     check_namespace(namespace)
     kind = scheme_of(url).partition("+")[0]
-    if kind == "sqlite":
-        return _sqlite(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in {"postgresql", "postgres"}:
-        return _postgres(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in {"mariadb", "mysql"}:
-        return _mariadb(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in {"redis", "rediss", "unix"}:
-        return _redis(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in _PLANNED_SCHEMES:
-        raise ConfigError(f"{kind}:// is not available in this version; use {URL_EXAMPLES}")
-    raise ConfigError(f"{kind}:// is not a database we know; use {URL_EXAMPLES}")
+    build = _BUILDERS.get(kind)
+    if build is None:
+        raise ConfigError(f"{kind}:// is not a database we know; use {URL_EXAMPLES}")
+    return build(url, namespace, clock, auto_migrate=auto_migrate)
 
 
 def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
@@ -203,3 +184,11 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
     return RedisStore(
         RedisAddress.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
     )
+
+
+_BUILDERS: Final = {
+    "sqlite": _sqlite,
+    **dict.fromkeys(("postgresql", "postgres"), _postgres),
+    **dict.fromkeys(("mariadb", "mysql"), _mariadb),
+    **dict.fromkeys(("redis", "rediss", "unix"), _redis),
+}

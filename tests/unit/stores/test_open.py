@@ -72,7 +72,7 @@ def test_a_sqlite_url_names_a_file_or_memory(url: str, path: str | None) -> None
         ("sqlite:///jobs.db?journal=wal", "unknown option 'journal'"),
         ("mysql://host", "names no database"),
         ("mariadb://host/db?sslmode=on", "unknown option"),
-        ("valkey://host", "not available in this version"),
+        ("valkey://host", "not a database we know"),
         ("redis://host?pol=3", "unknown option 'pol'"),
         ("redis://host?pool=0", "pool must be a number from 1 to 1000"),
         ("redis://host?strict=perhaps", "strict must be one of false, true"),

@@ -119,19 +119,12 @@ LIBRARY_SOURCE: Final = f"#!lua name={LIBRARY}\nlocal LIBRARY = '{LIBRARY}'\n{_B
 class FunctionCalls:
     """Makes calls for one store, on connections of one event loop."""
 
-    def __init__(
-        self,
-        address: RedisAddress,
-        *,
-        namespace: str,
-        clock: Clock | None,
-        parent: FunctionCalls | None = None,
-    ) -> None:
+    def __init__(self, address: RedisAddress, *, namespace: str, clock: Clock | None) -> None:
         self.address = address
         self.key_prefix = f"{{{namespace}}}"
-        self.sender_id: str = new_token() if parent is None else parent.sender_id
-        self.subscribers: HintSubscribers = HintSubscribers() if parent is None else parent.subscribers
-        self.timeouts: ServerTimeouts = ServerTimeouts(address.timeout) if parent is None else parent.timeouts
+        self.sender_id = new_token()
+        self.subscribers = HintSubscribers()
+        self.timeouts = ServerTimeouts(address.timeout)
         self._namespace = namespace
         self._clock = clock
         self._client: Any = None
@@ -140,9 +133,10 @@ class FunctionCalls:
         """To one server; where the primary has to be asked for, calls go by the client."""
         self._turns: asyncio.Semaphore
         """For those calls: to wait for a free connection is not counted into their time."""
+        self._stale = False
+        """Whether the client's unused connections are to be made anew."""
         self._hint_sender = RedisHintSender(self._publish)
-        self._forget: Callable[[], None] = lambda: None
-        self._giving_up: asyncio.Task[None] | None = None
+        self._unwatch: Callable[[], None] = lambda: None
 
     @property
     def client(self) -> Any:
@@ -153,7 +147,9 @@ class FunctionCalls:
 
     def sibling(self) -> FunctionCalls:
         """Return the same for another event loop; a listener to one gets the hints of both."""
-        return FunctionCalls(self.address, namespace=self._namespace, clock=self._clock, parent=self)
+        other = FunctionCalls(self.address, namespace=self._namespace, clock=self._clock)
+        other.sender_id, other.subscribers, other.timeouts = self.sender_id, self.subscribers, self.timeouts
+        return other
 
     async def open(self) -> None:
         """Make connections possible; the first call finds out whether there is a server."""
@@ -163,11 +159,11 @@ class FunctionCalls:
             self._turns = asyncio.Semaphore(self.address.pool)
             if isinstance(client, Redis) and not self.address.watched:
                 self._connections = KeptConnections(client.connection_pool, most=self.address.pool)
-            self._forget = self.timeouts.watch(self._give_up)
+            self._unwatch = self.timeouts.watch(self._give_up)
 
     async def close(self) -> None:
         """Let go of every connection."""
-        self._forget()
+        self._unwatch()
         await self._hint_sender.close()
         client, self._client, connections, self._connections = self._client, None, self._connections, None
         if connections is not None:
@@ -246,13 +242,8 @@ class FunctionCalls:
             raise translated from error
 
     async def _publish(self, hint: Hint) -> None:
-        try:
-            async with self.timeouts.one_try(repeatable=True):
-                await self.client.publish(
-                    f"{self.key_prefix}:hints", f"{self.sender_id} {hint.kind} {hint.name}"
-                )
-        except TimeoutError:
-            self.timeouts.lose()
+        words = ("PUBLISH", f"{self.key_prefix}:hints", f"{self.sender_id} {hint.kind} {hint.name}")
+        await self._send(words, timeout=self.timeouts.deadline(repeatable=True).first)
 
     async def _call(
         self,
@@ -294,6 +285,8 @@ class FunctionCalls:
         client, connections = self.client, self._connections
         began = time.monotonic()
         try:
+            if self._stale:
+                await self._disconnect_unused(client)
             if connections is not None:
                 answer: bytes = await connections.call(*words, timeout=timeout)
             else:
@@ -301,25 +294,22 @@ class FunctionCalls:
                     answer = await client.execute_command(*words)
         except BaseException as error:
             self.timeouts.heed(error, waited=time.monotonic() - began)
-            if self._giving_up is not None and isinstance(error, TimeoutError):
-                await asyncio.wait({self._giving_up})
             raise
         return answer
 
     def _give_up(self) -> None:
-        """Have the unused connections made anew."""
+        """Have the unused connections made anew before they are used."""
+        self._stale = True
         if self._connections is not None:
             self._connections.give_up()
-        if self._client is not None:
-            self._giving_up = asyncio.create_task(self._disconnect(self._client), name="duetime-give-up")
 
-    async def _disconnect(self, client: Any) -> None:
+    async def _disconnect_unused(self, client: Any) -> None:
+        self._stale = False
         with contextlib.suppress(Exception):
             if isinstance(client, RedisCluster):
                 await client.aclose()
             else:
                 await client.connection_pool.disconnect(inuse_connections=False)
-        self._giving_up = None
 
     async def _load_library(self) -> None:
         """Give the server our functions, unless another process just has; in a cluster, every primary."""

@@ -153,16 +153,13 @@ class RedisHintListener:
                 if message[0] == b"subscribe":
                     self._set_up(up=True)
                 elif message[0] == b"message":
-                    self._receive(message[2])
+                    sender, _, text = message[2].decode(errors="replace").partition(" ")
+                    if sender != self._calls.sender_id:
+                        self._calls.subscribers.tell(_read_hint(text))
 
     def _set_up(self, *, up: bool) -> None:
         self.up = up
         self._calls.subscribers.tell(_ANY_HINT)
-
-    def _receive(self, data: bytes) -> None:
-        sender, _, text = data.decode(errors="replace").partition(" ")
-        if sender != self._calls.sender_id:
-            self._calls.subscribers.tell(_read_hint(text))
 
 
 async def _next_message(subscription: Any, *, within: float) -> Any:

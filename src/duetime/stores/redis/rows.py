@@ -297,14 +297,15 @@ def log_part_fields(parts: Iterable[NewLogPart]) -> list[NamedValues]:
     ]
 
 
-_PROGRESS_DIGITS: Final = 6
+def read_progress(fraction: float | None) -> float | None:
+    """Round what the server has kept with too many digits."""
+    return None if fraction is None else round(float(fraction), 6)
 
 
 def read_job(row: Sequence[Any], now: Instant) -> StoredJob:
     """Build a record from the columns of a job, without what is not to be seen any more."""
     job = read_record(StoredJob, row)
-    progress = None if job.progress is None else round(float(job.progress), _PROGRESS_DIGITS)
-    return as_of(replace(job, state=State(job.state), progress=progress), now)
+    return as_of(replace(job, state=State(job.state), progress=read_progress(job.progress)), now)
 
 
 class JobWithClaim(NamedTuple):
@@ -314,11 +315,6 @@ class JobWithClaim(NamedTuple):
     cancel_reason: str | None
     claim_id: str | None
     now: Instant
-
-    @property
-    def cancel_requested(self) -> bool:
-        """Whether its cancellation was requested."""
-        return self.job.cancel_requested_at is not None
 
 
 def read_job_with_claim(row: Sequence[Any], now: Instant) -> JobWithClaim:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -13,7 +13,7 @@ from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.explain.facts import LimitFacts
-from duetime.model.job import Claim, JobId, NewJob, Token
+from duetime.model.job import Claim, JobId, Token
 from duetime.model.limits import LimitedJob, MeasuredLimit, choose_limited, gate_rule, next_opening
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
@@ -22,7 +22,7 @@ from duetime.model.stored import StoredAttempt, StoredJob, checked_claim, unread
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId
-from duetime.stores.base import ClaimRequest, Hint, NextDue, QueueOutlook
+from duetime.stores.base import ClaimRequest, Hint, NextDue, OrphanedJob, QueueOutlook
 from duetime.stores.base.limits import LimitedClaiming, LimitSurvey
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
@@ -55,14 +55,6 @@ _LATEST_JOBS_PER_LOOK: Final = 100
 _PRUNED_GATES_PER_CALL: Final = 1_000
 
 
-class RescuedClaim(NamedTuple):
-    """A claim on what a dead worker had, with who that was and since when it ran."""
-
-    claim: Claim
-    worker: str
-    started_at: Instant | None
-
-
 def read_claims(answer: ServerAnswer) -> list[Claim]:
     """Read claims; a row that was edited by hand is handed out as it is, to fail alone."""
     claim_id, now = answer.facts.get("claim_id", ""), answer.facts["now"]
@@ -77,10 +69,13 @@ def read_claims(answer: ServerAnswer) -> list[Claim]:
     return claims
 
 
-def read_rescued_claims(answer: ServerAnswer) -> list[RescuedClaim]:
-    """Read claims on what dead workers had."""
+def read_rescued_jobs(answer: ServerAnswer) -> list[OrphanedJob]:
+    """Read claims on what dead workers had, with who that was and since when it ran."""
     claims = read_claims(ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
-    return [RescuedClaim(claim, *row[-2:]) for claim, row in zip(claims, answer.rows, strict=True)]
+    return [
+        OrphanedJob(claim, row[-2], row[-1], blamed=False, suspected=claim.due_at <= claim.claimed_at)
+        for claim, row in zip(claims, answer.rows, strict=True)
+    ]
 
 
 @lru_cache(maxsize=1024)
@@ -118,8 +113,10 @@ def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[
     row = settlement_fields(as_stored(told) if told.fleeting else told)
     new_jobs = list(told.new_jobs)
     if standing is not None:
-        row["requested"] = standing.cancel_requested
-        new_jobs += callback_jobs(told, standing)
+        row["requested"] = standing.job.cancel_requested_at is not None
+        # What is told of an end counts also if it is not stored.
+        called = call_back(_job_as_ended(told, standing))
+        new_jobs += [] if called is None else [called]
     if new_jobs:
         row["new_jobs"] = [job_fields(job) for job in new_jobs]
     if told.attempt == SNOOZED and told.token.fence > MAX_SNOOZED:
@@ -127,15 +124,10 @@ def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[
     return row
 
 
-def callback_jobs(told: Settlement, standing: JobWithClaim) -> list[NewJob]:
-    """Return the job to enqueue because of an end, if it is one: what is told of it counts also if it is not stored."""
-    called = call_back(_job_as_ended(told, standing))
-    return [] if called is None else [called]
-
-
 def _job_as_ended(told: Settlement, standing: JobWithClaim) -> StoredJob:
     """Return a job as it will be once a settlement is written."""
-    stopped = standing.cancel_requested and told.state in {State.PENDING, State.CANCELLED}
+    asked = standing.job.cancel_requested_at is not None
+    stopped = asked and told.state in {State.PENDING, State.CANCELLED}
     return replace(
         standing.job,
         state=State.CANCELLED if stopped else told.state,

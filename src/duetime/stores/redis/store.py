@@ -165,9 +165,7 @@ class RedisStore(
 
     async def now(self) -> Instant:
         """Return the store's clock."""
-        facts, _ = await self._calls.read("meta")
-        now: Instant = facts["now"]
-        return now
+        return (await self._calls.read("meta")).now
 
     async def doctor(self) -> list[DoctorCheck]:
         """Look for settings that weaken a promise, and whether changes can be made."""
