@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from duetime.model.ids import first_id_of
 from duetime.model.job import join_tags
-from duetime.model.limits import UNLIMITED, Gate
+from duetime.model.limits import Gate
 from duetime.model.queues import LIVE, QueueCensus, Registry, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
@@ -48,15 +48,10 @@ class RedisReads(RedisStorePart):
         known = [worker for fields in answer.rows if (worker := read_worker(fields, answer.now)) is not None]
         return sorted(known, key=lambda worker: (-worker.started_at, worker.id))
 
-    async def paused_queues(self) -> Mapping[str, str | None]:
-        """Return the paused queues with their reasons."""
-        return {
-            queue.name: queue.paused_reason for queue in await self._queues() if queue.paused_at is not None
-        }
-
-    async def queue_limits(self) -> Mapping[str, Gate]:
-        """Return the limited queues with their limits."""
-        return {queue.name: queue.limit for queue in await self._queues() if queue.limit != UNLIMITED}
+    async def queues(self) -> list[StoredQueue]:
+        """Return what is set for queues, by name."""
+        _, found = await self._calls.read("queues")
+        return [read_queue(row) for row in found]
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
@@ -75,7 +70,7 @@ class RedisReads(RedisStorePart):
         tallies += map(read_tally, [*gated, *running])
         latest = await self._latest(most)
         return QueueCensus(
-            queues=await self._queues(),
+            queues=await self.queues(),
             tallies=tallies + [tally for tally in latest if tally.state.terminal],
             gates_whole=gates["waiting"] < most,
             history_whole=sum(tally.jobs for tally in latest) < most,
@@ -90,10 +85,6 @@ class RedisReads(RedisStorePart):
             if sum(tally.jobs for tally in found) >= most:
                 break
         return found
-
-    async def _queues(self) -> list[StoredQueue]:
-        _, found = await self._calls.read("queues")
-        return [read_queue(row) for row in found]
 
 
 def search_request(where: JobFilter) -> NamedValues:

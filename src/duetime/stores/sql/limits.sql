@@ -199,8 +199,3 @@ UNION ALL
 SELECT 'queue', q.name, q.most, q.rate_count, q.rate_period, q.starts,
        (SELECT count(*) FROM {jobs} AS j WHERE j.state = 'running' AND j.queue = q.name)
 FROM {queues} AS q WHERE q.name = :queue AND (q.most IS NOT NULL OR q.rate_count IS NOT NULL)
-
--- name: queue_limits
--- Read the limits of queues.
-SELECT name, most, rate_count, rate_period FROM {queues}
-WHERE most IS NOT NULL OR rate_count IS NOT NULL ORDER BY name

@@ -11,10 +11,6 @@ ON CONFLICT (name) DO UPDATE SET paused_at = coalesce({queues}.paused_at, exclud
 UPDATE {queues} SET paused_at = NULL, paused_reason = NULL
 WHERE name = :queue AND paused_at IS NOT NULL
 
--- name: paused_queues
--- Read the queues that hand out nothing.
-SELECT name, paused_reason FROM {queues} WHERE paused_at IS NOT NULL ORDER BY name
-
 -- name: outlook
 -- Tell the time, and whether a queue hands out jobs.
 SELECT {now}, q.paused_at, q.paused_reason
