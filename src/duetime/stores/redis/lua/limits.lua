@@ -13,7 +13,7 @@ local function running_in(queue)
 end
 
 local function due(name, most)
-  return redis.call('ZRANGE', name, '-inf', string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+  return up_to(name, moment, most, 'WITHSCORES')
 end
 
 -- Return ids with due times in pairs as a list of jobs, each with the part of an index that lists it.
@@ -57,7 +57,7 @@ local PLACE = {'task', 'gate', 'queue', 'priority'}
 -- Return the places of the jobs that fell due last, and whether these are all.
 local function latest_places(most)
   local found = {}
-  local ids = redis.call('ZRANGE', key('gated'), string.format('%d', now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
+  local ids = redis.call('ZRANGE', key('gated'), moment, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
     local job = rows.glance(id, PLACE)
     if job and job.task and job.gate and job.queue and job.priority then
@@ -112,7 +112,7 @@ end)
 local function note_starts(name, keep, count)
   local starts = {}
   for start in string.gmatch(redis.call('HGET', name, 'starts') or '', '%d+') do starts[#starts + 1] = start end
-  for _ = 1, count do starts[#starts + 1] = string.format('%d', now) end
+  for _ = 1, count do starts[#starts + 1] = moment end
   local first = math.max(1, #starts - keep + 1)
   redis.call('HSET', name, 'starts', table.concat(starts, ',', first))
 end
@@ -190,15 +190,11 @@ verb('seize', WRITES, function(asked)
 end)
 
 local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}
+local GATE_TEXTS = {task = true, starts = true}
 
 local function read_gate(name)
-  local values, found = redis.call('HMGET', key('gatehouse', name), unpack(GATE)), {}
-  if not values[1] then return nil end
-  for place, column in ipairs(GATE) do
-    local value = values[place] or nil
-    found[column] = (column == 'task' or column == 'starts') and value or tonumber(value)
-  end
-  return found
+  local gate = read_fields(key('gatehouse', name), GATE, GATE_TEXTS)
+  return gate.task and gate
 end
 
 -- True for a gate that no job is at, and whose window is over.
@@ -215,7 +211,7 @@ verb('prune_gates', FREES, function(asked)
   for _, name in ipairs(names) do
     if idle(name) then
       redis.call('DEL', key('gatehouse', name))
-      redis.call('ZREM', key('gates'), name)
+      leave(name, 'gates')
       gone = gone + 1
     end
   end

@@ -47,7 +47,7 @@ verb('upcoming', READS, function(asked)
     for place = 1, #some, 2 do found[#found + 1] = pack_row({tonumber(some[place + 1]), some[place]}, 2) end
   end
   gather(key('gated'))
-  for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do gather(key('claim', line)) end
+  for _, line in ipairs(members('lines')) do gather(key('claim', line)) end
   return reply({}, found)
 end)
 
@@ -82,7 +82,7 @@ end)
 
 verb('tally_running', READS, function()
   local ids = {}
-  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+  for _, worker in ipairs(members('holders')) do
     for _, id in ipairs(rows.held(worker)) do ids[#ids + 1] = id end
   end
   return reply({}, tally(ids))
@@ -91,7 +91,7 @@ end)
 -- Count what waits in each line, due and not.
 verb('tally_waiting', READS, function()
   local found = {}
-  for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do
+  for _, line in ipairs(members('lines')) do
     local all, due = redis.call('ZCARD', key('claim', line)), redis.call('ZCOUNT', key('claim', line), '-inf', now)
     found[#found + 1] = pack_row({string.match(line, '^(.-)|'), due, all - due}, 3)
   end
@@ -99,16 +99,14 @@ verb('tally_waiting', READS, function()
 end)
 
 verb('queues', READS, function()
-  return reply({}, collect(redis.call('ZRANGE', key('queues'), 0, -1), function(name)
+  return reply({}, collect(members('queues'), function(name)
     local set = queues.read(name)
     return pack_row({name, set.paused_at, set.paused_reason, set.most, set.rate_count, set.rate_period}, 6)
   end))
 end)
 
 verb('workers', READS, function()
-  return reply({}, collect(redis.call('ZRANGE', key('workers'), 0, -1), function(id)
-    local fields, worker = redis.call('HGETALL', key('worker', id)), {}
-    for place = 1, #fields, 2 do worker[fields[place]] = fields[place + 1] end
-    return cmsgpack.pack(worker)
+  return reply({}, collect(members('workers'), function(id)
+    return cmsgpack.pack(read_hash(key('worker', id)) or {})
   end))
 end)

@@ -363,7 +363,7 @@ end
 
 -- List the running jobs of a queue that has just got a limit; for queues without one there is no such list.
 function rows.list_busy(queue)
-  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+  for _, worker in ipairs(members('holders')) do
     for _, id in ipairs(rows.held(worker)) do
       local job = rows.glance(id, {})
       if job and job.state == 'running' and job.queue == queue then index('busy', queue, id, ZERO) end
