@@ -105,12 +105,11 @@ local function store_alike(alike)
   local told, names = alike.rows, {}
   for place = 1, #told, ALIKE do names[#names + 1] = key('job', told[place]) end
   local fresh, soonest = all_fresh(names), string.format('%d', now + alike.delay)
-  local add = #names == 1 and rows.add_alone or rows.add_to_line
   for place, name in ipairs(names) do
     if fresh or redis.call('EXISTS', name) == 0 then
       local id, payload, due_at = unpack(told, (place - 1) * ALIKE + 1, place * ALIKE)
       due_at = due_at and string.format('%d', due_at) or soonest
-      add(id, name, alike.line, due_at, payload, alike.columns)
+      rows.add_to_line(id, name, alike.line, due_at, payload, alike.columns)
     end
   end
 end

@@ -152,7 +152,6 @@ local function note_gate(barrier)
   redis.call('ZADD', key('gates'), 0, barrier.name)
 end
 
-
 -- Whether a job is still what was chosen, in a queue that is still handed out under the limits it was.
 local function as_chosen(job, want)
   return job.state == 'pending' and job.due_at <= now and job.gate == want.gate and job.queue == want.queue
