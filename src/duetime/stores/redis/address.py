@@ -116,7 +116,7 @@ class RedisAddress:
             "retry": Retry(NoBackoff(), 0),
             **_driver_info(),
         }
-        settings = common | {
+        settings: dict[str, Any] = common | {
             "username": self.username,
             "password": self.password,
             "socket_keepalive": True,

@@ -131,7 +131,13 @@ class RedisControl(RedisStorePart):
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
-        asked = {"queue": queue, "before": before, "after": {}, "limit": limit, "most": _PURGE_LOOKS_AT}
+        asked: NamedValues = {
+            "queue": queue,
+            "before": before,
+            "after": {},
+            "limit": limit,
+            "most": _PURGE_LOOKS_AT,
+        }
         purged = 0
         async for facts, _ in self._walk("purgeable", asked):
             if some := facts["ids"][: limit - purged]:
