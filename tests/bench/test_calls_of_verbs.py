@@ -29,7 +29,7 @@ async def test_jobs_are_stored_by_one_call(tap: Tapped, count: int) -> None:
 
 async def test_jobs_under_keys_that_nobody_has_are_stored_by_one_call(tap: Tapped) -> None:
     await tap.store.enqueue([job(key=Key(value=f"k{number}")) for number in range(JOBS)])
-    assert tap.names() == ["place"]
+    assert tap.names() == ["enqueue"]
 
 
 @pytest.mark.parametrize("count", [0, JOBS])

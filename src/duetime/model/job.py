@@ -140,6 +140,11 @@ class NewJob(NamedTuple):
     expires_at: Instant | None = None
     """When the job expires; overrides its terms."""
 
+    @property
+    def plain(self) -> bool:
+        """Whether the job asks for nothing special."""
+        return self.terms is NO_TERMS and self.key is None and self.parent is None and self.expires_at is None
+
 
 SOON: Final[Micros] = MINUTE
 """Workers are told of jobs that fall due within this time; they find later ones when they next look."""

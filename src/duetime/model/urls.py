@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, unquote
 
 from duetime.errors import ConfigError
 from duetime.model.text import shown
+
+W = TypeVar("W", bound=str)
 
 URL_EXAMPLES: Final = (
     "sqlite:///jobs.db, postgresql://user:password@host/database, mariadb://user:password@host/database "
@@ -107,6 +109,23 @@ def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
         if not value:
             raise ConfigError(f"the option {name} in the URL has no value; give it one, or leave it out")
     return options
+
+
+def take_number(options: dict[str, str], name: str, default: int, *, most: int) -> int:
+    """Take out an option that is a number from 1 on."""
+    given = options.pop(name, str(default))
+    if not given.isdecimal() or not 1 <= int(given) <= most:
+        raise ConfigError(f"{name} must be a number from 1 to {most}, not {shown(given)}")
+    return int(given)
+
+
+def take_choice(options: dict[str, str], name: str, allowed: tuple[W, ...]) -> W:
+    """Take out an option that is one of a few words, in any case; the first is the default."""
+    given = options.pop(name, allowed[0])
+    for word in allowed:
+        if word.lower() == given.lower():
+            return word
+    raise ConfigError(f"{name} must be one of {', '.join(allowed)}, not {shown(given)}")
 
 
 def redact(url: str) -> str:

@@ -55,7 +55,8 @@ class Queues:
 
     async def paused(self) -> Mapping[str, str | None]:
         """Return the paused queues with their reasons."""
-        return await self._store().paused_queues()
+        queues = await self._store().queues()
+        return {queue.name: queue.paused_reason for queue in queues if queue.paused_at is not None}
 
     async def limit(
         self, queue: str, most: int | Limit | None = None, *, rate: str | Rate | None = None
@@ -72,7 +73,8 @@ class Queues:
 
     async def limits(self) -> Mapping[str, tuple[Limit | None, Rate | None]]:
         """Return the limited queues, each with its limit and its rate."""
-        return {name: gate.written() for name, gate in (await self._store().queue_limits()).items()}
+        queues = await self._store().queues()
+        return {queue.name: queue.limit.written() for queue in queues if queue.limit != limits.UNLIMITED}
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
 from duetime.errors import ConfigError, MissingDriver
-from duetime.model.text import check_namespace, shown
+from duetime.model.text import check_namespace
 from duetime.model.time import Clock, SystemClock
 from duetime.model.urls import (
     URL_EXAMPLES,
@@ -18,36 +18,22 @@ from duetime.model.urls import (
     parse_url,
     redact,
     scheme_of,
+    take_choice,
+    take_number,
 )
-from duetime.stores.base.timeouts import DEFAULT_TIMEOUT
+from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, LONGEST_TIMEOUT, MOST_CONNECTIONS
 
 if TYPE_CHECKING:
     from duetime.stores.base import Store
 
-_Word = TypeVar("_Word", bound=str)
-
-_LARGEST_POOL: Final = 1_000
-_LONGEST_TIMEOUT: Final = 600
 _Pooler: TypeAlias = Literal["auto", "none", "transaction"]
 _POOLERS: Final[tuple[_Pooler, ...]] = ("auto", "none", "transaction")
 _SYNCHRONOUS: Final[tuple[Literal["FULL", "NORMAL"], ...]] = ("FULL", "NORMAL")
 _LIBPQ: Final = (
-    "application_name",
-    "host",
-    "options",
-    "passfile",
-    "port",
-    "sslcert",
-    "sslcrl",
-    "sslkey",
-    "sslmode",
-    "sslpassword",
-    "sslrootcert",
-    "target_session_attrs",
-    "user",
-)
+    "application_name", "host", "options", "passfile", "port", "sslcert", "sslcrl", "sslkey", "sslmode", "sslpassword",
+    "sslrootcert", "target_session_attrs", "user",
+)  # fmt: skip
 _UNVERIFIED: Final = frozenset({"disable", "allow", "prefer"})
-_PLANNED_SCHEMES: Final = frozenset({"valkey"})
 
 
 def open_store(
@@ -60,17 +46,10 @@ def open_store(
     """
     check_namespace(namespace)
     kind = scheme_of(url).partition("+")[0]
-    if kind == "sqlite":
-        return _sqlite(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in {"postgresql", "postgres"}:
-        return _postgres(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in {"mariadb", "mysql"}:
-        return _mariadb(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in {"redis", "rediss", "unix"}:
-        return _redis(url, namespace, clock, auto_migrate=auto_migrate)
-    if kind in _PLANNED_SCHEMES:
-        raise ConfigError(f"{kind}:// is not available in this version; use {URL_EXAMPLES}")
-    raise ConfigError(f"{kind}:// is not a database we know; use {URL_EXAMPLES}")
+    build = _BUILDERS.get(kind)
+    if build is None:
+        raise ConfigError(f"{kind}:// is not a database we know; use {URL_EXAMPLES}")
+    return build(url, namespace, clock, auto_migrate=auto_migrate)
 
 
 def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
@@ -83,7 +62,9 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     options = parse_options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
-    database = Database(path, synchronous=_choice(options, "synchronous", _SYNCHRONOUS), make=auto_migrate)
+    database = Database(
+        path, synchronous=take_choice(options, "synchronous", _SYNCHRONOUS), make=auto_migrate
+    )
     driver = SqliteDriver(database, clock=clock)
     return SqlStore(
         driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=auto_migrate or path is None
@@ -104,19 +85,10 @@ def _sqlite_path(rest: str) -> str | None:
     return path.rstrip("/") or "/"
 
 
-def _choice(options: dict[str, str], name: str, allowed: tuple[_Word, ...]) -> _Word:
-    """Take out an option that is one of a few words, in any case; the first is the default."""
-    given = options.pop(name, allowed[0])
-    for word in allowed:
-        if word.lower() == given.lower():
-            return word
-    raise ConfigError(f"{name} cannot be {shown(given)}; it is one of {', '.join(allowed)}")
-
-
 def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
     parsed = parse_url(url, options={"pool", "pooler", "timeout", *_LIBPQ})
-    pool, timeout = _pool(parsed.options), _timeout(parsed.options)
-    pooler: _Pooler = _choice(parsed.options, "pooler", _POOLERS)
+    pool, timeout = _take_pool_and_timeout(parsed.options)
+    pooler: _Pooler = take_choice(parsed.options, "pooler", _POOLERS)
     dsn = _dsn(parsed)
     try:
         from duetime.stores.sql.postgres.connection import PostgresConnector
@@ -128,13 +100,7 @@ def _postgres(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bo
 
     connector = PostgresConnector(dsn, pooler=pooler, timeout=timeout)
     driver = PostgresDriver(connector, namespace=namespace, clock=clock, pool=pool)
-    return SqlStore(
-        driver,
-        POSTGRES,
-        namespace=namespace,
-        url=redact(url),
-        auto_migrate=auto_migrate,
-    )
+    return SqlStore(driver, POSTGRES, namespace=namespace, url=redact(url), auto_migrate=auto_migrate)
 
 
 def _dsn(url: DatabaseUrl) -> str:
@@ -168,24 +134,15 @@ def _check_files(options: dict[str, str], *names: str) -> None:
             raise ConfigError(f"the file that {name} names in the URL cannot be read: {error}") from error
 
 
-def _pool(options: dict[str, str]) -> int:
-    pool = options.pop("pool", "10")
-    if not pool.isdecimal() or not 1 <= int(pool) <= _LARGEST_POOL:
-        raise ConfigError(f"pool must be a number from 1 to {_LARGEST_POOL}, the most connections to open")
-    return int(pool)
-
-
-def _timeout(options: dict[str, str]) -> float:
-    timeout = options.pop("timeout", f"{DEFAULT_TIMEOUT:.0f}")
-    if not timeout.isdecimal() or not 1 <= int(timeout) <= _LONGEST_TIMEOUT:
-        raise ConfigError(f"timeout must be a number from 1 to {_LONGEST_TIMEOUT}, in seconds")
-    return float(timeout)
+def _take_pool_and_timeout(options: dict[str, str]) -> tuple[int, float]:
+    pool = take_number(options, "pool", 10, most=MOST_CONNECTIONS)
+    return pool, float(take_number(options, "timeout", int(DEFAULT_TIMEOUT), most=LONGEST_TIMEOUT))
 
 
 def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
     parsed = parse_url(url, options={"pool", "socket", "ssl_ca", "timeout"})
     options = parsed.options
-    pool, timeout = _pool(options), _timeout(options)
+    pool, timeout = _take_pool_and_timeout(options)
     _check_files(options, "ssl_ca")
     database = parsed.path.lstrip("/")
     if len(parsed.hosts) > 1:
@@ -216,13 +173,7 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
         ssl={"ca": options["ssl_ca"]} if "ssl_ca" in options else None,
     )
     driver = MariaDbDriver(connector, namespace=namespace, clock=clock, pool=pool)
-    return SqlStore(
-        driver,
-        MARIADB,
-        namespace=namespace,
-        url=redact(url),
-        auto_migrate=auto_migrate,
-    )
+    return SqlStore(driver, MARIADB, namespace=namespace, url=redact(url), auto_migrate=auto_migrate)
 
 
 def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
@@ -235,3 +186,11 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
     return RedisStore(
         RedisAddress.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
     )
+
+
+_BUILDERS: Final = {
+    "sqlite": _sqlite,
+    **dict.fromkeys(("postgresql", "postgres"), _postgres),
+    **dict.fromkeys(("mariadb", "mysql"), _mariadb),
+    **dict.fromkeys(("redis", "rediss", "unix"), _redis),
+}

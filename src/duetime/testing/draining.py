@@ -117,7 +117,7 @@ async def _step(scheduler: Scheduler, end: Instant, *, schedules: bool) -> bool:
 
 async def _times(scheduler: Scheduler, *, schedules: bool) -> AsyncIterator[Instant]:
     store, now = scheduler.store, _fake(scheduler).now()
-    paused = await store.paused_queues()
+    paused = {queue.name for queue in await store.queues() if queue.paused_at is not None}
     async for job in _pending(store):
         if job.task in scheduler.tasks and job.queue not in paused:
             # One that is due and did not run waits for a limit, which time will lift.

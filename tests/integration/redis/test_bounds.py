@@ -17,9 +17,9 @@ from duetime.model.time import SECOND
 from duetime.stores.base import CancelAnswer, ClaimRequest, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis import control
 from duetime.stores.redis import enqueue as enqueuing
-from duetime.stores.redis import limits as limiting
+from duetime.stores.redis import runs as running
 from duetime.stores.redis import workers as working
-from duetime.stores.redis.limits import RedisLimitSurvey, read_survey
+from duetime.stores.redis.runs import RedisLimitSurvey, read_survey
 from duetime.stores.redis.store import RedisStore
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import (
@@ -145,8 +145,8 @@ async def test_a_purge_passes_nobody_over_though_others_take_jobs_meanwhile(
 async def test_a_look_at_limits_sees_some_gates_and_jobs_in_all_and_the_next_one_goes_on(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiting, "_STEPS_PER_LOOK", 20)
-    monkeypatch.setattr(limiting, "_LATEST_JOBS_PER_LOOK", 1)
+    monkeypatch.setattr(running, "_STEPS_PER_LOOK", 20)
+    monkeypatch.setattr(running, "_LATEST_JOBS_PER_LOOK", 1)
     tasks = tuple(f"task-{number}" for number in range(6))
     gates = {task: [f"{task}:{n}" for n in range(10)] for task in tasks}
     await hire(store, "w1")
@@ -172,16 +172,15 @@ async def test_a_look_at_limits_sees_some_gates_and_jobs_in_all_and_the_next_one
 async def test_a_look_at_limits_tells_of_some_jobs_however_many_gates_have_new_ones(
     store: RedisStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limiting, "_STEPS_PER_LOOK", 20)
-    monkeypatch.setattr(limiting, "_LATEST_JOBS_PER_LOOK", 10)
+    monkeypatch.setattr(running, "_STEPS_PER_LOOK", 20)
+    monkeypatch.setattr(running, "_LATEST_JOBS_PER_LOOK", 10)
     told: list[list[str | None]] = []
 
-    def survey(*facts: Any) -> RedisLimitSurvey:
-        found = read_survey(*facts)
-        told.append([each.gate for each in found.waiting])
-        return found
+    def survey(facts: dict[str, Any], demand: ClaimRequest) -> RedisLimitSurvey:
+        told.append([limit["gate"] for limit in facts["limits"] for _ in limit["jobs"]])
+        return read_survey(facts, demand)
 
-    monkeypatch.setattr(limiting, "read_survey", survey)
+    monkeypatch.setattr(running, "read_survey", survey)
     await hire(store, "w1")
     gates = [f"gate:{n}" for n in range(10)]
     for due in (clock.now() - SECOND, clock.now()):
@@ -279,6 +278,4 @@ async def test_more_jobs_than_can_be_stored_in_one_go_are_refused_and_none_is_st
         jobs = [job(key=key) for _ in range(11)]
         with pytest.raises(InvalidArguments, match=r"11 jobs .* enqueue them in several calls"):
             await store.enqueue(jobs)
-        with pytest.raises(InvalidArguments, match="11 jobs"):
-            store.enqueue_blocking(jobs)
     assert sum((await store.counts()).values()) == 10

@@ -37,53 +37,55 @@ async def waiting(client: Redis) -> None:
 
 
 async def test_a_call_that_was_cancelled_leaves_no_answer_to_the_next(client: Redis) -> None:
-    lines = KeptConnections(client.connection_pool, most=1)
-    call = asyncio.create_task(lines.call(*WAIT, within=10))
+    connections = KeptConnections(client.connection_pool, most=1)
+    call = asyncio.create_task(connections.call(*WAIT, timeout=10))
     await waiting(client)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert await lines.call("ECHO", "mine", within=10) == b"mine"
+    assert await connections.call("ECHO", "mine", timeout=10) == b"mine"
 
 
 async def test_a_call_that_takes_too_long_leaves_no_answer_to_the_next(client: Redis) -> None:
     with pytest.raises(TimeoutError):
-        await (lines := KeptConnections(client.connection_pool, most=1)).call(*WAIT, within=0.1)
-    assert await lines.call("ECHO", "mine", within=10) == b"mine"
+        await (connections := KeptConnections(client.connection_pool, most=1)).call(*WAIT, timeout=0.1)
+    assert await connections.call("ECHO", "mine", timeout=10) == b"mine"
 
 
 async def test_a_call_that_is_refused_leaves_no_answer_to_the_next(client: Redis) -> None:
-    lines = KeptConnections(client.connection_pool, most=1)
+    connections = KeptConnections(client.connection_pool, most=1)
     with pytest.raises(Exception, match="unknown command"):
-        await lines.call("NONSENSE", within=10)
-    assert await lines.call("ECHO", "mine", within=10) == b"mine"
+        await connections.call("NONSENSE", timeout=10)
+    assert await connections.call("ECHO", "mine", timeout=10) == b"mine"
 
 
 async def test_many_calls_at_once_get_each_its_own_answer(client: Redis) -> None:
-    lines = KeptConnections(client.connection_pool, most=3)
-    answers = await asyncio.gather(*(lines.call("ECHO", str(number), within=10) for number in range(50)))
+    connections = KeptConnections(client.connection_pool, most=3)
+    answers = await asyncio.gather(
+        *(connections.call("ECHO", str(number), timeout=10) for number in range(50))
+    )
     assert [int(answer) for answer in answers] == list(range(50))
 
 
 async def test_a_connection_that_the_server_has_closed_is_made_anew(client: Redis) -> None:
-    lines = KeptConnections(client.connection_pool, most=1)
-    await lines.call("ECHO", "first", within=10)
+    connections = KeptConnections(client.connection_pool, most=1)
+    await connections.call("ECHO", "first", timeout=10)
     await client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     while len(await client.client_list(_type="normal")) > 1:  # noqa: ASYNC110 - the server tells nobody
         await asyncio.sleep(0.001)
-    assert await lines.call("ECHO", "second", within=10) == b"second"
+    assert await connections.call("ECHO", "second", timeout=10) == b"second"
 
 
 async def test_a_call_that_waits_for_its_turn_is_not_made_after_the_end(
     redis: RedisServer, client: Redis
 ) -> None:
-    lines = KeptConnections(client.connection_pool, most=1)
+    connections = KeptConnections(client.connection_pool, most=1)
     made, waits = (
-        asyncio.create_task(lines.call(*WAIT, within=10)),
-        asyncio.create_task(lines.call("ECHO", "late", within=10)),
+        asyncio.create_task(connections.call(*WAIT, timeout=10)),
+        asyncio.create_task(connections.call("ECHO", "late", timeout=10)),
     )
     await waiting(client)
-    lines.close()
+    connections.close()
     await client.aclose()
     with pytest.raises(RedisError):
         await made

@@ -9,7 +9,6 @@ import pytest_asyncio
 
 from duetime.stores.base import Hint
 from duetime.stores.redis import hints as listen
-from duetime.stores.redis.hints import RedisHintListener
 from duetime.testing.conformance.kit import put
 from duetime.testing.conformance.wakeups import listening
 from tests.integration.kit import until
@@ -44,7 +43,7 @@ async def test_an_error_that_nobody_has_thought_of_does_not_end_the_listening(
 ) -> None:
     async with opened(redis_url) as store, opened(redis_url) as other, listening(store) as heard:
         with monkeypatch.context() as broken:
-            broken.setattr(RedisHintListener, "_receive", lambda *_: 1 / 0)
+            broken.setattr(listen, "_read_hint", lambda *_: 1 / 0)
             await put(other)
             await until(lambda: not store.hears_others, what="a store that knows it")
         await until(lambda: store.hears_others, what="a store that hears again")

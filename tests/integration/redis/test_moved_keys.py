@@ -71,6 +71,6 @@ async def test_jobs_that_somebody_has_edited_are_named(redis: RedisServer) -> No
         edited = await put(here)
         await client.hdel(f"{{{HERE}}}:job:{edited}", "line")
         with pytest.raises(
-            StoreError, match=f"jobs {edited} cannot be read, because somebody has edited them"
+            StoreError, match=f"jobs {edited} cannot be read, because they were edited by hand"
         ):
             await all_of(here, RecordKind.JOBS)

@@ -17,11 +17,10 @@ MENDABLE = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 
 
 def texts() -> Iterator[str]:
-    tables = (redis._BY_TEXT, redis._BY_TYPE)
-    for table in tables:
-        for _, kind, text in table:
-            if issubclass(kind, MENDABLE):
-                yield text
+    yield from (*redis._UNUSABLE.values(), *redis._UNAVAILABLE.values())
+    for _, kind, text in redis._BY_TYPE:
+        if issubclass(kind, MENDABLE):
+            yield text
     for meaning in (
         *vars(meanings).values(),
         *dict([*postgres._MEANINGS, *postgres._CLIENT_SIDE, *NETWORK_ERRORS]).values(),

@@ -9,7 +9,7 @@ from duetime.model.audit import AuditEntry, StoredAuditEntry
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
-from duetime.model.queues import QueueCensus
+from duetime.model.queues import QueueCensus, StoredQueue
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.schedule.actions import CodeSchedule
@@ -398,16 +398,12 @@ class ReadStore(Protocol):
         """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
         ...
 
-    async def paused_queues(self) -> Mapping[str, str | None]:
-        """Return the paused queues with their reasons."""
+    async def queues(self) -> list[StoredQueue]:
+        """Return what is set for queues, by name; one that was resumed, or has no limit any more, may be among them."""
         ...
 
     async def census(self, *, most: int) -> QueueCensus:
         """Count what is in each queue, up to a bound for each thing that is counted: never in need of a full scan."""
-        ...
-
-    async def queue_limits(self) -> Mapping[str, Gate]:
-        """Return the limited queues with their limits."""
         ...
 
     async def counts(self) -> Mapping[tuple[str, State], int]:

@@ -12,6 +12,9 @@ from typing import Final, NamedTuple
 
 DEFAULT_TIMEOUT: Final = 8.0
 """How long a short call waits for its answer, in seconds, unless the URL says otherwise."""
+LONGEST_TIMEOUT: Final = 600
+MOST_CONNECTIONS: Final = 1_000
+"""How many calls a URL may allow at once."""
 _PER_ROW: Final = 0.001
 """How much longer it waits for each row that it reads or writes."""
 _FIRST_TRY_SHARE: Final = 0.6

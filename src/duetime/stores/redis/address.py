@@ -7,7 +7,6 @@ import ssl
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-import redis
 from redis import __version__
 from redis.asyncio import (
     BlockingConnectionPool,
@@ -22,36 +21,29 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, ClusterError, SlotNotCoveredError
-from redis.retry import Retry as BlockingRetry
 
 from duetime.errors import ConfigError
 from duetime.model.text import shown
-from duetime.model.urls import UrlHost, parse_url, scheme_of
-from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, SOCKET_OPTIONS, call_deadline
+from duetime.model.urls import UrlHost, parse_url, scheme_of, take_choice, take_number
+from duetime.stores.base.timeouts import (
+    CONNECT_TIMEOUT,
+    DEFAULT_TIMEOUT,
+    LONGEST_TIMEOUT,
+    MOST_CONNECTIONS,
+    SOCKET_OPTIONS,
+    call_deadline,
+)
 from duetime.version import VERSION
 
 SCHEMES: Final = frozenset(
     {"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
 )
-OPTIONS: Final = frozenset(
-    {
-        "pool",
-        "strict",
-        "timeout",
-        "db",
-        "ssl_ca_certs",
-        "ssl_certfile",
-        "ssl_keyfile",
-        "ssl_cert_reqs",
-        "ssl_check_hostname",
-    }
-)
+OPTIONS: Final = frozenset({
+    "pool", "strict", "timeout", "db",
+    "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname",
+})  # fmt: skip
 MOST_JOBS: Final = 20_000
 """How many jobs are stored in one go: about a second, in which the server does nothing else."""
-MOST_JOBS_BLOCKING: Final = 100
-"""Up to how many jobs a thread without an event loop stores by itself."""
-_LARGEST_POOL: Final = 1_000
-_CERTIFICATE_DEMANDS: Final = ("required", "optional", "none")
 _EXTRA_CONNECTIONS: Final = 2
 """More connections than those for calls: one that listens, and one to ask for settings or to load functions by."""
 _DEFAULT_SENTINEL_PORT: Final = 26379
@@ -91,7 +83,7 @@ class RedisAddress:
                 f"{scheme}:// is not a way to reach Redis; use one of {', '.join(sorted(SCHEMES))}"
             )
         parsed = parse_url(url, options=OPTIONS)
-        options: dict[str, Any] = parsed.options
+        options = parsed.options
         if scheme.endswith("+sentinel") and not parsed.path.strip("/"):
             raise ConfigError("a URL for Sentinel names the service: redis+sentinel://host1,host2/mymaster")
         if scheme == "unix" and parsed.hosts:
@@ -106,89 +98,55 @@ class RedisAddress:
             path=parsed.path,
             username=parsed.user,
             password=parsed.password,
-            pool=_number(options, "pool", 10, most=_LARGEST_POOL),
-            timeout=float(_number(options, "timeout", int(DEFAULT_TIMEOUT), most=600)),
-            strict=_boolean(options, "strict", default=False),
+            pool=take_number(options, "pool", 10, most=MOST_CONNECTIONS),
+            timeout=float(take_number(options, "timeout", int(DEFAULT_TIMEOUT), most=LONGEST_TIMEOUT)),
+            strict=take_choice(options, "strict", ("false", "true")) == "true",
             database=_database(scheme, parsed.path, options.get("db", "0")),
             tls=_tls(scheme, options),
         )
 
     def client(self) -> Redis | RedisCluster:
         """Return a client that has not connected yet."""
-        settings = self._settings()
-        watched = self.scheme.partition("+")[2]
-        if watched == "sentinel":
-            return self._watched(settings | self.tls)
-        if watched == "cluster":
-            return self._cluster(settings | self.tls)
-        pools: Any = BlockingConnectionPool
-        kinds = (Connection, SSLConnection, UnixDomainSocketConnection)
-        return Redis.from_pool(
-            pools(max_connections=self.pool + _EXTRA_CONNECTIONS, **self._single(settings, *kinds))
-        )
-
-    def blocking_client(self) -> Any:
-        """Return a client for threads without an event loop; None where it has to be asked who the primary is."""
-        if "+" in self.scheme:
-            return None
-        settings = self._settings() | {"retry": BlockingRetry(NoBackoff(), 0)}
-        settings["socket_timeout"] = call_deadline(
-            MOST_JOBS_BLOCKING, answer=self.timeout, repeatable=True
-        ).first
-        kinds = (redis.Connection, redis.SSLConnection, redis.UnixDomainSocketConnection)
-        pools: Any = redis.BlockingConnectionPool
-        return redis.Redis.from_pool(pools(max_connections=self.pool, **self._single(settings, *kinds)))
-
-    def _settings(self) -> dict[str, Any]:
-        return {
+        common: dict[str, Any] = {
+            "socket_timeout": self.timeout,
+            "socket_connect_timeout": min(self.timeout, CONNECT_TIMEOUT),
+            # With protocol 3, redis-py takes what a closed connection says for news, and sends the call all the same.
+            "protocol": 2,
+            # The store knows whether a call can be repeated.
+            "retry": Retry(NoBackoff(), 0),
+            **_driver_info(),
+        }
+        settings: dict[str, Any] = common | {
             "username": self.username,
             "password": self.password,
             "socket_keepalive": True,
             "socket_keepalive_options": SOCKET_OPTIONS,
             "health_check_interval": 30,
-            **self._manners(),
-            # Each call has a time of its own, which is shorter.
+            # Each call has a shorter limit of its own.
             "socket_timeout": call_deadline(MOST_JOBS, answer=self.timeout).first,
         }
-
-    def _manners(self) -> dict[str, Any]:
-        return {
-            "socket_timeout": self.timeout,
-            "socket_connect_timeout": min(self.timeout, CONNECT_TIMEOUT),
-            # With a later one, redis-py takes what a closed connection says for news, and calls by it all the same.
-            "protocol": 2,
-            # Whether a call can be made twice is for the store to tell.
-            "retry": Retry(NoBackoff(), 0),
-            **_driver_info(),
-        }
-
-    def _single(self, settings: dict[str, Any], plain: Any, encrypted: Any, local: Any) -> dict[str, Any]:
-        """Return settings with the address of one server, and which kind of connection leads to it."""
-        settings["db"] = self.database
+        if self.scheme.endswith("+cluster"):
+            nodes = [ClusterNode(*host) for host in _hosts_and_ports(self.hosts, _DEFAULT_PORT)]
+            # Only the slot of our keys must be served.
+            return _Cluster(nodes, pool=self.pool, require_full_coverage=False, **settings, **self.tls)
+        settings |= {"db": self.database, "max_connections": self.pool + _EXTRA_CONNECTIONS}
+        if self.watched:
+            hosts = _hosts_and_ports(self.hosts, _DEFAULT_SENTINEL_PORT)
+            sentinel: Any = Sentinel(hosts, sentinel_kwargs=common | self.tls)
+            service = self.path.lstrip("/").partition("/")[0]
+            primary: Redis = sentinel.master_for(
+                service, connection_pool_class=_SentinelPool, **settings, **self.tls
+            )
+            return primary
         if self.scheme == "unix":
             del settings["socket_keepalive"], settings["socket_keepalive_options"]
-            return settings | {"connection_class": local, "path": self.path}
-        [(host, port)] = _hosts_and_ports(self.hosts, _DEFAULT_PORT)
-        settings |= {name: value for name, value in self.tls.items() if name != "ssl"}
-        return settings | {"connection_class": encrypted if self.tls else plain, "host": host, "port": port}
-
-    def _watched(self, settings: dict[str, Any]) -> Redis:
-        service = self.path.lstrip("/").partition("/")[0]
-        hosts = _hosts_and_ports(self.hosts, _DEFAULT_SENTINEL_PORT)
-        sentinel: Any = Sentinel(hosts, sentinel_kwargs=self._manners() | self.tls)
-        master: Redis = sentinel.master_for(
-            service,
-            connection_pool_class=_SentinelPool,
-            max_connections=self.pool + _EXTRA_CONNECTIONS,
-            db=self.database,
-            **settings,
-        )
-        return master
-
-    def _cluster(self, settings: dict[str, Any]) -> RedisCluster:
-        nodes = [ClusterNode(*place) for place in _hosts_and_ports(self.hosts, _DEFAULT_PORT)]
-        # Only those slots must be served that our keys are in; what of others, the server decides.
-        return _Cluster(nodes, pool=self.pool, require_full_coverage=False, **settings)
+            settings |= {"connection_class": UnixDomainSocketConnection, "path": self.path}
+        else:
+            [(host, port)] = _hosts_and_ports(self.hosts, _DEFAULT_PORT)
+            kind = SSLConnection if self.tls else Connection
+            settings |= {name: value for name, value in self.tls.items() if name != "ssl"}
+            settings |= {"connection_class": kind, "host": host, "port": port}
+        return Redis.from_pool(BlockingConnectionPool(**settings))
 
 
 class _SentinelPool(SentinelConnectionPool, BlockingConnectionPool):
@@ -264,20 +222,6 @@ def _hosts_and_ports(hosts: tuple[UrlHost, ...], port: int) -> list[tuple[str, i
     return [(host.name, host.port or port) for host in hosts] or [("localhost", port)]
 
 
-def _number(options: dict[str, Any], name: str, default: int, *, most: int) -> int:
-    given = str(options.pop(name, default))
-    if not given.isdecimal() or not 1 <= int(given) <= most:
-        raise ConfigError(f"{name} must be a number from 1 to {most}, not {shown(given)}")
-    return int(given)
-
-
-def _boolean(options: dict[str, Any], name: str, *, default: bool) -> bool:
-    given = options.pop(name, str(default)).lower()
-    if given not in {"true", "false"}:
-        raise ConfigError(f"{name} must be true or false, not {shown(given)}")
-    return bool(given == "true")
-
-
 def _database(scheme: str, path: str, option: str) -> int:
     """Return the number of the database, which stands behind the host or the service, or else in an option."""
     behind = path.strip("/")
@@ -291,19 +235,15 @@ def _database(scheme: str, path: str, option: str) -> int:
     return int(given)
 
 
-def _tls(scheme: str, options: dict[str, Any]) -> dict[str, Any]:
+def _tls(scheme: str, options: dict[str, str]) -> dict[str, Any]:
     """Read what the URL tells of certificates; raises `ConfigError` for files that cannot be used."""
     if not scheme.startswith("rediss"):
         for name in options:
             if name.startswith("ssl_"):
                 raise ConfigError(f"{name} is for TLS: begin the URL with rediss")
         return {}
-    demand = options.pop("ssl_cert_reqs", "required")
-    if demand not in _CERTIFICATE_DEMANDS:
-        raise ConfigError(
-            f"ssl_cert_reqs must be one of {', '.join(_CERTIFICATE_DEMANDS)}, not {shown(demand)}"
-        )
-    checked = _boolean(options, "ssl_check_hostname", default=True)
+    demand = take_choice(options, "ssl_cert_reqs", ("required", "optional", "none"))
+    checked = take_choice(options, "ssl_check_hostname", ("true", "false")) == "true"
     files = {name: options.get(name) for name in ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")}
     try:
         context = ssl.create_default_context(cafile=files["ssl_ca_certs"])

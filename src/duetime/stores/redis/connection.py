@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
-from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from redis.asyncio import ConnectionPool, Redis, RedisCluster
 from redis.exceptions import ReadOnlyError, ResponseError
@@ -25,7 +23,7 @@ from duetime.stores.base import Hint
 from duetime.stores.base.hints import HintSubscribers
 from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.redis.address import RedisAddress, close_client
-from duetime.stores.redis.errors import is_missing, is_silence, is_unanswered, translate
+from duetime.stores.redis.errors import is_missing, is_unanswered, translate
 from duetime.stores.redis.hints import RedisHintSender
 from duetime.stores.redis.rows import (
     JobWithClaim,
@@ -39,29 +37,9 @@ from duetime.stores.redis.rows import (
 
 _FOLDER: Final = Path(__file__).parent / "lua"
 _FILES: Final = (
-    "keys",
-    "replies",
-    "indexes",
-    "rows",
-    "asides",
-    "store",
-    "audit",
-    "jobs",
-    "queues",
-    "commands",
-    "workers",
-    "claims",
-    "settling",
-    "reports",
-    "looks",
-    "limits",
-    "pulses",
-    "control",
-    "reads",
-    "retention",
-    "schedules",
-    "moving",
-)
+    "keys", "replies", "indexes", "rows", "asides", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
+    "settling", "reports", "looks", "limits", "pulses", "control", "reads", "retention", "schedules", "moving",
+)  # fmt: skip
 """In this order: each uses what stands before it."""
 _APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
 """Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
@@ -91,12 +69,12 @@ class KeptConnections:
         """Connect the unused connections anew before they are used: where one does not answer, the others may be dead as well."""
         self._suspect.update(self._free)
 
-    async def call(self, *words: Any, within: float | None) -> Any:
+    async def call(self, *words: Any, timeout: float | None) -> Any:
         """Return what the server answers; raises `TimeoutError` if that takes longer.
 
         The wait for a turn is not counted: it ends, because each call before it does.
         """
-        async with self._turns, asyncio.timeout(within):
+        async with self._turns, asyncio.timeout(timeout):
             if self._closed:
                 raise NotOpen("the store is not open")
             connection: Any = self._free.pop() if self._free else await self._new()
@@ -127,38 +105,26 @@ def _packed_command(words: Iterable[str | bytes | int]) -> bytes:
     return b"*%d\r\n%b" % (len(texts), b"".join(b"$%d\r\n%b\r\n" % (len(text), text) for text in texts))
 
 
-class FunctionLibrary(NamedTuple):
-    """A library as the server takes it; its name tells one version of the code from another."""
-
-    name: str
-    source: str
-
-
-@cache
-def function_library() -> FunctionLibrary:
-    """Return the library; versions that differ live side by side in one server."""
+def _library_body() -> str:
     texts = {name: (_FOLDER / f"{name}.lua").read_text(encoding="utf-8") for name in _FILES}
-    body = "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
-    name = f"duetime_{hashlib.sha256(body.encode()).hexdigest()[:12]}"
-    return FunctionLibrary(name, f"#!lua name={name}\nlocal LIBRARY = '{name}'\n{body}")
+    return "\n".join(f"do\n{text}end\n" if name in _APART else text for name, text in texts.items())
+
+
+_BODY: Final = _library_body()
+LIBRARY: Final = f"duetime_{hashlib.sha256(_BODY.encode()).hexdigest()[:12]}"
+"""The name of our function library: versions of it that differ live side by side in one server."""
+LIBRARY_SOURCE: Final = f"#!lua name={LIBRARY}\nlocal LIBRARY = '{LIBRARY}'\n{_BODY}"
 
 
 class FunctionCalls:
     """Makes calls for one store, on connections of one event loop."""
 
-    def __init__(
-        self,
-        address: RedisAddress,
-        *,
-        namespace: str,
-        clock: Clock | None,
-        family: FunctionCalls | None = None,
-    ) -> None:
+    def __init__(self, address: RedisAddress, *, namespace: str, clock: Clock | None) -> None:
         self.address = address
-        self.tag = f"{{{namespace}}}"
-        self.sender: str = new_token() if family is None else family.sender
-        self.subscribers: HintSubscribers = HintSubscribers() if family is None else family.subscribers
-        self.timeouts: ServerTimeouts = ServerTimeouts(address.timeout) if family is None else family.timeouts
+        self.key_prefix = f"{{{namespace}}}"
+        self.sender_id = new_token()
+        self.subscribers = HintSubscribers()
+        self.timeouts = ServerTimeouts(address.timeout)
         self._namespace = namespace
         self._clock = clock
         self._client: Any = None
@@ -167,13 +133,10 @@ class FunctionCalls:
         """To one server; where the primary has to be asked for, calls go by the client."""
         self._turns: asyncio.Semaphore
         """For those calls: to wait for a free connection is not counted into their time."""
-        self._blocking: Any = None
-        """For threads without an event loop; there is none before the first asks."""
-        # May be taken again by the thread that holds it: a signal handler that stores a job comes at any moment.
-        self._blocking_lock = threading.RLock()
+        self._stale = False
+        """Whether the client's unused connections are to be made anew."""
         self._hint_sender = RedisHintSender(self._publish)
-        self._forget: Callable[[], None] = lambda: None
-        self._giving_up: asyncio.Task[None] | None = None
+        self._unwatch: Callable[[], None] = lambda: None
 
     @property
     def client(self) -> Any:
@@ -184,7 +147,9 @@ class FunctionCalls:
 
     def sibling(self) -> FunctionCalls:
         """Return the same for another event loop; a listener to one gets the hints of both."""
-        return FunctionCalls(self.address, namespace=self._namespace, clock=self._clock, family=self)
+        other = FunctionCalls(self.address, namespace=self._namespace, clock=self._clock)
+        other.sender_id, other.subscribers, other.timeouts = self.sender_id, self.subscribers, self.timeouts
+        return other
 
     async def open(self) -> None:
         """Make connections possible; the first call finds out whether there is a server."""
@@ -194,24 +159,23 @@ class FunctionCalls:
             self._turns = asyncio.Semaphore(self.address.pool)
             if isinstance(client, Redis) and not self.address.watched:
                 self._connections = KeptConnections(client.connection_pool, most=self.address.pool)
-            self._forget = self.timeouts.watch(self._give_up)
+            self._unwatch = self.timeouts.watch(self._give_up)
 
     async def close(self) -> None:
         """Let go of every connection."""
-        self._forget()
+        self._unwatch()
         await self._hint_sender.close()
         client, self._client, connections, self._connections = self._client, None, self._connections, None
         if connections is not None:
             connections.close()
         if client is not None:
             await close_client(client)
-        blocking, self._blocking = self._blocking, None
-        if blocking is not None:
-            blocking.close()
 
     async def read(self, verb: str, request: object = None, *, rows: int = 1) -> ServerAnswer:
         """Make a call that changes nothing; again on a new connection when no answer came."""
-        return read_answer(await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True))
+        with self.translated():
+            packed = await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True)
+        return read_answer(packed)
 
     async def write(
         self,
@@ -231,42 +195,15 @@ class FunctionCalls:
         told = tuple(hints)
         with self.translated():
             failpoint(f"before:{verb}")
-            said = self._hint_sender.with_call(told)
-            packed = await self._call("FCALL", verb, request, said, since, rows=rows, repeatable=repeatable)
+            # Only the server can tell whether those with a time are due, so they go along in any case.
+            sent = told if since is not None else self._hint_sender.with_call(told)
+            packed = await self._call("FCALL", verb, request, sent, since, rows=rows, repeatable=repeatable)
             failpoint(f"after:{verb}")
         answer = read_answer(packed)
-        if told and _has_come(since, answer):
-            self._hint_sender.after_call(told, said=said)
+        if told and (since is None or since <= answer.facts["now"]):
+            self._hint_sender.hold_back(hint for hint in told if hint not in sent)
             for hint in told:
                 self.subscribers.tell(hint)
-        return answer
-
-    def write_blocking(
-        self,
-        verb: str,
-        request: object,
-        *,
-        hints: Iterable[Hint],
-        since: Instant | None,
-    ) -> ServerAnswer | None:
-        """Make a call that is repeatable in the thread of a caller who may wait; None where an event loop has to."""
-        client, told = self._for_threads(), tuple(hints)
-        if client is None:
-            return None
-        words = self._words("FCALL", verb, request, told, since)
-        with self.translated():
-            failpoint(f"before:{verb}")
-            try:
-                packed: bytes = self._answered(client, words)
-            except ResponseError as error:
-                if is_missing(error):
-                    return None
-                raise
-            failpoint(f"after:{verb}")
-        answer = read_answer(packed)
-        if _has_come(since, answer):
-            for hint in told:
-                self.subscribers.notify(hint)
         return answer
 
     async def servers(self) -> dict[str, Mapping[str, Any]]:
@@ -293,12 +230,6 @@ class FunctionCalls:
                 connection = node._free[-1]  # noqa: SLF001 -- no public name leads to it
         return connection._writer.transport  # noqa: SLF001 -- the same
 
-    def _for_threads(self) -> Any:
-        with self._blocking_lock:
-            if self._blocking is None and self._client is not None:
-                self._blocking = self.address.blocking_client()
-            return self._blocking
-
     @contextlib.contextmanager
     def translated(self) -> Generator[None]:
         """Raise errors of the driver, and those that a test injects, as those of a store."""
@@ -311,11 +242,8 @@ class FunctionCalls:
             raise translated from error
 
     async def _publish(self, hint: Hint) -> None:
-        try:
-            async with self.timeouts.one_try(repeatable=True):
-                await self.client.publish(f"{self.tag}:hints", f"{self.sender} {hint.kind} {hint.name}")
-        except TimeoutError:
-            self.timeouts.lose()
+        words = ("PUBLISH", f"{self.key_prefix}:hints", f"{self.sender_id} {hint.kind} {hint.name}")
+        await self._send(words, timeout=self.timeouts.deadline(repeatable=True).first)
 
     async def _call(
         self,
@@ -328,107 +256,69 @@ class FunctionCalls:
         rows: int,
         repeatable: bool,
     ) -> bytes:
-        words = self._words(command, verb, request, hints, since)
-        within = self.timeouts.deadline(rows, repeatable=repeatable).first
+        now = "" if self._clock is None else self._clock.now()
+        sent = [f"{hint.kind} {hint.name}" for hint in hints]
+        name = f"{LIBRARY}_{verb}"
+        words = (command, name, 1, self.key_prefix, now, self.sender_id, pack(request), since or 0, *sent)
+        timeout = self.timeouts.deadline(rows, repeatable=repeatable).first
         loads = 0
-        while True:
-            try:
-                return await self._send(words, within=within)
-            except Exception as error:
-                if repeatable and is_unanswered(error):
-                    repeatable = False
-                    continue
-                if loads == _MOST_LOADS or not is_missing(error):
-                    raise await self._refused(error) from error
-                loads += 1
-            await self._reload()
+        try:
+            while True:
+                try:
+                    return await self._send(words, timeout=timeout)
+                except Exception as error:
+                    if repeatable and is_unanswered(error):
+                        repeatable = False
+                    elif loads < _MOST_LOADS and is_missing(error):
+                        loads += 1
+                        await self._load_library()
+                    else:
+                        raise
+        except ReadOnlyError:
+            # The address may lead to the new primary, but the driver does not look it up while the old one answers.
+            if isinstance(self.client, Redis):
+                await self.client.connection_pool.disconnect()
+            raise
 
-    async def _send(self, words: tuple[Any, ...], *, within: float | None) -> bytes:
+    async def _send(self, words: tuple[Any, ...], *, timeout: float | None) -> bytes:
         """Make a call once; a connection that does not answer in time is not the only one that is given up."""
         client, connections = self.client, self._connections
         began = time.monotonic()
         try:
+            if self._stale:
+                await self._disconnect_unused(client)
             if connections is not None:
-                answer: bytes = await connections.call(*words, within=within)
+                answer: bytes = await connections.call(*words, timeout=timeout)
             else:
-                async with self._turns, asyncio.timeout(within):
+                async with self._turns, asyncio.timeout(timeout):
                     answer = await client.execute_command(*words)
         except BaseException as error:
             self.timeouts.heed(error, waited=time.monotonic() - began)
-            if self._giving_up is not None and isinstance(error, TimeoutError):
-                await asyncio.wait({self._giving_up})
             raise
         return answer
 
     def _give_up(self) -> None:
-        """Have the unused connections made anew."""
+        """Have the unused connections made anew before they are used."""
+        self._stale = True
         if self._connections is not None:
             self._connections.give_up()
-        if self._client is not None:
-            self._giving_up = asyncio.create_task(self._disconnect(self._client), name="duetime-give-up")
-        if self._blocking is not None:
-            _disconnect_unused(self._blocking)
 
-    async def _disconnect(self, client: Any) -> None:
+    async def _disconnect_unused(self, client: Any) -> None:
+        self._stale = False
         with contextlib.suppress(Exception):
             if isinstance(client, RedisCluster):
                 await client.aclose()
             else:
                 await client.connection_pool.disconnect(inuse_connections=False)
-        self._giving_up = None
 
-    def _answered(self, client: Any, words: tuple[Any, ...]) -> bytes:
-        """Make a call in this thread, and once more when no answer came."""
-        try:
-            answer: bytes = client.execute_command(*words)
-        except Exception as error:
-            if not is_unanswered(error):
-                raise
-            if is_silence(error):
-                self.timeouts.lose()
-                _disconnect_unused(client)
-            answer = client.execute_command(*words)
-        return answer
-
-    def _words(
-        self, command: str, verb: str, request: object, hints: Iterable[Hint], since: Instant | None
-    ) -> tuple[Any, ...]:
-        now = "" if self._clock is None else self._clock.now()
-        said = [f"{hint.kind} {hint.name}" for hint in hints]
-        packed = pack(request)
-        return (
-            command,
-            f"{function_library().name}_{verb}",
-            1,
-            self.tag,
-            now,
-            self.sender,
-            packed,
-            since or 0,
-            *said,
-        )
-
-    async def _reload(self) -> None:
+    async def _load_library(self) -> None:
+        """Give the server our functions, unless another process just has; in a cluster, every primary."""
         try:
             async with self.timeouts.one_try():
-                await _load_library(self.client)
-        except Exception as error:
-            raise await self._refused(error) from error
-
-    async def _refused(self, error: Exception) -> Exception:
-        """Return what to raise; connections to a server that is a replica by now are given up."""
-        if isinstance(error, ReadOnlyError) and isinstance(self.client, Redis):
-            # The address may lead to the new primary, but the driver does not look it up while the old one answers.
-            await self.client.connection_pool.disconnect()
-        return translate(error, str(self.address))
-
-
-def _disconnect_unused(client: Any) -> None:
-    try:
-        client.connection_pool.disconnect(inuse_connections=False)
-    except TypeError:
-        # An earlier driver disconnects all.
-        client.connection_pool.disconnect()
+                await self.client.function_load(LIBRARY_SOURCE)
+        except ResponseError as error:
+            if "already exists" not in str(error):
+                raise
 
 
 async def _server_info(server: Any) -> dict[str, Any]:
@@ -438,20 +328,6 @@ async def _server_info(server: Any) -> dict[str, Any]:
         with contextlib.suppress(ResponseError):
             told |= await server.execute_command(*words)
     return told
-
-
-def _has_come(since: Instant | None, answer: ServerAnswer) -> bool:
-    """Whether an instant has come by the server's clock, which is among the facts of its answer."""
-    return since is None or since <= answer.facts["now"]
-
-
-async def _load_library(client: Any) -> None:
-    """Give the server our functions, unless another process has done it meanwhile; in a cluster, every primary."""
-    try:
-        await client.function_load(function_library().source)
-    except ResponseError as error:
-        if "already exists" not in str(error):
-            raise
 
 
 class RedisStorePart:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final, TypeVar
 
-from duetime.errors import (
-    StoreUnavailable,
-)
+from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
 from duetime.model.job import JobId
 from duetime.model.limits import UNLIMITED, Gate
@@ -19,23 +18,19 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant, Micros
-from duetime.stores.base import (
-    CancelAnswer,
-    Hint,
-    PruneResult,
-    ReleaseAnswer,
-    SnoozeAnswer,
-)
+from duetime.stores.base import CancelAnswer, Hint, PruneResult, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
     JobWithClaim,
     NamedValues,
+    gate_fields,
     read_job,
     read_job_with_claim,
     read_remains,
 )
 from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
 
+A = TypeVar("A", CancelAnswer, SnoozeAnswer, ReleaseAnswer)
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _JOBS_PER_CALL: Final = 1_000
@@ -52,33 +47,26 @@ class RedisControl(RedisStorePart):
     async def get(self, ids: Sequence[JobId]) -> list[StoredJob]:
         """Return the jobs that exist, in the order asked."""
         records: list[StoredJob] = []
-        for some in _in_pieces(ids):
-            facts, found = await self._calls.read("get", {"ids": some}, rows=len(some))
-            records += [read_job(row, facts["now"]) for row in found]
+        for some in _pieces(ids):
+            answer = await self._calls.read("get", {"ids": some}, rows=len(some))
+            records += [read_job(row, answer.now) for row in answer.rows]
         return records
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
-        answers: dict[JobId, CancelAnswer] = {}
-        for some in _in_pieces(list(dict.fromkeys(ids))):
-            answers |= await self._cancel(some, reason=reason)
-        return answers
+        return await _in_pieces(ids, partial(self._cancel, reason=clean_text(reason)))
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off."""
-        answers: dict[JobId, SnoozeAnswer] = {}
-        for some in _in_pieces(list(dict.fromkeys(ids))):
-            request = {"ids": some, "delay": delay, "latest": LATEST}
-            facts, _ = await self._calls.write("snooze", request)
-            answers |= zip(some, map(SnoozeAnswer, facts["answers"]), strict=True)
-        return answers
+        return await _in_pieces(ids, partial(self._snooze, delay=delay))
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
-        answers: dict[JobId, ReleaseAnswer] = {}
-        for some in _in_pieces(list(dict.fromkeys(ids))):
-            answers |= await self._release(some, force=force)
-        return answers
+        return await _in_pieces(ids, partial(self._release, force=force))
+
+    async def _snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
+        facts, _ = await self._calls.write("snooze", {"ids": ids, "delay": delay, "latest": LATEST})
+        return dict(zip(ids, map(SnoozeAnswer, facts["answers"]), strict=True))
 
     async def _release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take jobs away that are as they were when it was decided what becomes of them."""
@@ -90,7 +78,11 @@ class RedisControl(RedisStorePart):
                 job_id: _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
                 for job_id, standing in found.items()
             }
-            held = [standing for standing in found.values() if _may_be_released(standing.job, force=force)]
+            held = [
+                standing
+                for standing in found.values()
+                if standing.job.state is State.RUNNING and (force or standing.job.started_at is None)
+            ]
             if not held:
                 return answers
             request = {"changes": [_release_request(standing) for standing in held], "force": force}
@@ -109,8 +101,7 @@ class RedisControl(RedisStorePart):
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
         answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
-        called: dict[JobId, list[dict[str, object]]] = {}
-        reason = clean_text(reason)
+        called: dict[JobId, list[NamedValues]] = {}
         for _ in range(_TRIES):
             asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
             request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}
@@ -127,8 +118,7 @@ class RedisControl(RedisStorePart):
 
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:
         """Hand out nothing more from a queue."""
-        text = None if reason is None else clean_text(reason)
-        await self._calls.write("pause_queue", {"queue": queue, "reason": text})
+        await self._calls.write("pause_queue", {"queue": queue, "reason": reason and clean_text(reason)})
 
     async def resume_queue(self, queue: str) -> None:
         """Hand out jobs of a queue again."""
@@ -136,9 +126,7 @@ class RedisControl(RedisStorePart):
 
     async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
         """Limit a queue, or no longer."""
-        rule = limit or UNLIMITED
-        period = None if rule.count is None else rule.period
-        request = {"queue": queue, "most": rule.most, "rate_count": rule.count, "rate_period": period}
+        request = {"queue": queue, **gate_fields(limit or UNLIMITED)}
         await self._calls.write("set_queue_limit", request, hints=[Hint("jobs")])
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
@@ -153,7 +141,7 @@ class RedisControl(RedisStorePart):
         purged = 0
         async for facts, _ in self._walk("purgeable", asked):
             if some := facts["ids"][: limit - purged]:
-                answers = await self._cancel(some, reason=reason, waiting_only=True)
+                answers = await self._cancel(some, reason=clean_text(reason), waiting_only=True)
                 purged += list(answers.values()).count(CancelAnswer.CANCELLED)
             if purged >= limit:
                 break
@@ -194,16 +182,22 @@ class RedisControl(RedisStorePart):
         return {name: first for name, first in found}  # noqa: C416 - `dict` would not know the types
 
 
-def _in_pieces(ids: Sequence[JobId]) -> Iterator[Sequence[JobId]]:
+def _pieces(ids: Sequence[JobId]) -> Iterator[Sequence[JobId]]:
     """Yield a list in parts, since one call for all of it might keep other callers waiting."""
     return (ids[first : first + _JOBS_PER_CALL] for first in range(0, len(ids), _JOBS_PER_CALL))
 
 
-def _may_be_released(job: StoredJob, *, force: bool) -> bool:
-    return job.state is State.RUNNING and (force or job.started_at is None)
+async def _in_pieces(
+    ids: Sequence[JobId], ask: Callable[[Sequence[JobId]], Awaitable[Mapping[JobId, A]]]
+) -> dict[JobId, A]:
+    """Ask about each job once, some at a time."""
+    answers: dict[JobId, A] = {}
+    for some in _pieces(list(dict.fromkeys(ids))):
+        answers |= await ask(some)
+    return answers
 
 
-def _release_request(standing: JobWithClaim) -> dict[str, Any]:
+def _release_request(standing: JobWithClaim) -> NamedValues:
     """Return what to write for a job that is taken away, with the claim that must still hold."""
     job = standing.job
     change = decide(

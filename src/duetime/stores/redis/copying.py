@@ -8,7 +8,7 @@ from typing import Any, Final
 from duetime.errors import StoreError
 from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind, RecordRow, WholeRecord
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues
+from duetime.stores.redis.rows import NamedValues, read_progress
 
 _RECORDS_PER_CALL: Final = 500
 """How many records a call reads at the most."""
@@ -26,7 +26,6 @@ _COLUMN_DEFAULTS: Final[Mapping[str, object]] = {
     "fence": 0, "failures": 0, "crashes": 0, "blames": 0, "span_count": 1, "key_held": 1,
 }  # fmt: skip
 """What a missing field stands for, where that is not nothing."""
-_DIGITS: Final = 6
 _JOB_COLUMNS: Final = tuple({"key": "unique_key"}.get(name, name) for name in COLUMNS[RecordKind.JOBS])
 _PROGRESS: Final = _JOB_COLUMNS.index("progress")
 (_COMMAND_COLUMNS,) = PART_COLUMNS[RecordKind.WORKERS]
@@ -44,10 +43,10 @@ class RedisCopying(RedisStorePart):
         async for facts, some in self._walk("stretch", record_columns(kind) | bounds):
             if facts["broken"]:
                 raise StoreError(
-                    f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_KEYS_SHOWN])} cannot be read, because somebody "
-                    "has edited them; mend or delete them"
+                    f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_KEYS_SHOWN])} cannot be read, because "
+                    "they were edited by hand; mend or delete them"
                 )
-            found += [read_record(kind, packed) for packed in some]
+            found += [read_whole_record(kind, packed) for packed in some]
             if len(found) >= limit:
                 break
         return found[:limit]
@@ -67,24 +66,22 @@ class RedisCopying(RedisStorePart):
 
 def record_columns(kind: RecordKind) -> NamedValues:
     """Say which fields are asked for."""
-    if kind is RecordKind.JOBS:
-        return {"kind": kind, "columns": _JOB_COLUMNS}
-    told = {"told": _COMMAND_COLUMNS} if kind is RecordKind.WORKERS else {}
-    return {"kind": kind, "columns": COLUMNS[kind][1:], **told}
+    columns = _JOB_COLUMNS if kind is RecordKind.JOBS else COLUMNS[kind][1:]
+    told = _COMMAND_COLUMNS if kind is RecordKind.WORKERS else None
+    return {"kind": kind, "columns": columns, "told": told}
 
 
-def read_record(kind: RecordKind, packed: Sequence[Any]) -> WholeRecord:
+def read_whole_record(kind: RecordKind, packed: Sequence[Any]) -> WholeRecord:
     """Build a record: a job with its tries and logs, any other from its key, its fields, and what it was told."""
     if kind is RecordKind.JOBS:
-        return _read_job(*packed)
+        columns, tries, logs = packed
+        columns[_PROGRESS] = read_progress(columns[_PROGRESS])
+        parts = ((columns[0], fence, line, *rest) for fence, line, rest in logs)
+        return WholeRecord(tuple(columns), (_sorted(tries), _sorted(parts)))
     key, fields, told = packed
     row = (key, *map(_read_value, COLUMNS[kind][1:], fields))
-    parts = (
-        (_sorted(map(_read_value, _COMMAND_COLUMNS, each) for each in told),)
-        if kind is RecordKind.WORKERS
-        else ()
-    )
-    return WholeRecord(row, parts)
+    commands = (map(_read_value, _COMMAND_COLUMNS, each) for each in told)
+    return WholeRecord(row, (_sorted(commands),) if kind is RecordKind.WORKERS else ())
 
 
 def record_fields(kind: RecordKind, whole: WholeRecord) -> NamedValues:
@@ -98,17 +95,9 @@ def record_fields(kind: RecordKind, whole: WholeRecord) -> NamedValues:
     return {"key": whole.key, "row": _named_columns(COLUMNS[kind][first:], whole.row[first:]), "told": told}
 
 
-def _read_job(columns: list[Any], tries: list[Any], logs: list[Any]) -> WholeRecord:
-    if columns[_PROGRESS] is not None:
-        columns[_PROGRESS] = round(float(columns[_PROGRESS]), _DIGITS)
-    parts = ((columns[0], fence, line, *rest) for fence, line, rest in logs)
-    return WholeRecord(tuple(columns), (_sorted(tries), _sorted(parts)))
-
-
 def _sorted(rows: Iterable[Iterable[Any]]) -> tuple[RecordRow, ...]:
     """Put parts in order; where the second column does not decide, the third does, and neither is ever nothing."""
-    listed: list[tuple[Any, ...]] = [tuple(row) for row in rows]
-    return tuple(sorted(listed, key=lambda row: row[1:3]))
+    return tuple(sorted(map(tuple[Any, ...], rows), key=lambda row: row[1:3]))
 
 
 def _read_value(name: str, text: str | None) -> str | int | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, NoReturn
+from functools import partial
+from typing import Any, Final, NoReturn
 
 from duetime.errors import (
     InvalidArguments,
@@ -24,14 +25,9 @@ from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction, Hint
 from duetime.stores.base.values import ArgumentsMismatch
-from duetime.stores.redis.address import MOST_JOBS, MOST_JOBS_BLOCKING
+from duetime.stores.redis.address import MOST_JOBS
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import (
-    NamedValues,
-    alike_jobs_fields,
-    entry_fields,
-    job_fields,
-)
+from duetime.stores.redis.rows import alike_jobs_fields, entry_fields, job_fields
 
 log = logging.getLogger("duetime.store")
 _TRIES: Final = 20
@@ -74,31 +70,45 @@ class RedisEnqueuing(RedisStorePart):
         """Store all jobs and entries or none, and hint the workers."""
         if tx is not None:
             raise InvalidTransaction(_NO_TRANSACTIONS)
+        if len(jobs) > MOST_JOBS:
+            # In several calls, an error in between would leave some of them stored.
+            raise InvalidArguments(
+                f"{len(jobs):,} jobs are too many for one call: Redis stores up to {MOST_JOBS:,} of them or none, and serves "
+                "no one else meanwhile; enqueue them in several calls"
+            )
         if not jobs:
             return []
-        _check_number(jobs)
-        noted = [entry_fields(entry) for entry in entries]
-        if any(job.key is not None for job in jobs):
-            return await self._place(jobs, noted)
-        asked, (hints, since) = _enqueue_request(jobs, noted), _hints_if_due_soon(jobs)
-        facts, _ = await self._calls.write(
-            "enqueue", asked, hints=hints, since=since, rows=len(jobs), repeatable=True
+        hints, since = _hints_if_due_soon(jobs)
+        write = partial(
+            self._calls.write, "enqueue", hints=hints, since=since, rows=len(jobs), repeatable=True
         )
-        return _stored_ids(facts, jobs)
+        noted = [entry_fields(entry) for entry in entries]
+        if (alike := alike_jobs_fields(jobs)) is not None:
+            await write({"alike": alike, "entries": noted})
+            return [job.id for job in jobs]
+        now, holders = 0, dict[JobId, KeyHolder]()
+        for attempt in range(_TRIES):
+            # First as if all keys were free.
+            plan = EnqueuePlan(now, holders)
+            for job in jobs:
+                plan.consider(job)
+            facts, found = await write({"keys": plan.keys, "steps": plan.steps, "entries": noted})
+            if facts["done"]:
+                return plan.stored_ids(jobs, facts["ids"])
+            now = facts["now"]
+            holders = {asked: KeyHolder(id_, State(state), *rest) for asked, id_, state, *rest in found}
+            if attempt > 0:
+                await asyncio.sleep(random.uniform(0, 0.002 * attempt))
+        raise StoreUnavailable("too many others ask for the same keys at once")
 
     def enqueue_blocking(
-        self, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
+        self,
+        jobs: Sequence[NewJob],
+        *,
+        entries: Sequence[AuditEntry] = (),  # noqa: ARG002 - left to the loop
     ) -> list[JobId] | None:
-        """Do the same for a thread that may wait; None, and nothing is stored, where an event loop has to."""
-        if not jobs:
-            return []
-        _check_number(jobs)
-        if len(jobs) > MOST_JOBS_BLOCKING or any(job.key is not None for job in jobs):
-            return None
-        asked = _enqueue_request(jobs, [entry_fields(entry) for entry in entries])
-        hints, since = _hints_if_due_soon(jobs)
-        answer = self._calls.write_blocking("enqueue", asked, hints=hints, since=since)
-        return None if answer is None else _stored_ids(answer[0], jobs)
+        """Store nothing: connections belong to an event loop."""
+        return None if jobs else []
 
     def enqueue_blocking_in(self, tx: object, jobs: Sequence[NewJob]) -> list[JobId]:  # noqa: ARG002 - refused
         """Refuse: there are no transactions."""
@@ -107,44 +117,6 @@ class RedisEnqueuing(RedisStorePart):
     def lend(self, *, timeout: Micros) -> HandlerTransaction:  # noqa: ARG002 - there is nothing to wait for
         """Return what refuses to begin: there are no transactions."""
         return NoTransaction()
-
-    async def _place(self, jobs: Sequence[NewJob], noted: list[dict[str, object]]) -> list[JobId]:
-        """Store jobs of which some have keys, first as if the keys were free."""
-        known, (hints, since) = KeyHolders(0, {}), _hints_if_due_soon(jobs)
-        for attempt in range(_TRIES):
-            made = plan_enqueue(jobs, known)
-            request = {"keys": made.keys, "steps": made.steps, "entries": noted}
-            facts, found = await self._calls.write(
-                "place", request, hints=hints, since=since, rows=len(jobs), repeatable=True
-            )
-            if facts["done"]:
-                _warn_of_mismatches(made)
-                return made.stored(jobs, facts["ids"])
-            known = read_key_holders(facts["now"], found)
-            if attempt > 0:
-                await asyncio.sleep(random.uniform(0, 0.002 * attempt))
-        raise StoreUnavailable("too many others ask for the same keys at once")
-
-
-def _check_number(jobs: Sequence[NewJob]) -> None:
-    """Refuse what cannot be stored in one go; in several, an error in between would leave some of it stored."""
-    if len(jobs) > MOST_JOBS:
-        raise InvalidArguments(
-            f"{len(jobs):,} jobs are too many for one call: Redis stores up to {MOST_JOBS:,} of them or none, and serves nobody "
-            "else meanwhile; enqueue them in several calls"
-        )
-
-
-def _enqueue_request(jobs: Sequence[NewJob], noted: Sequence[object]) -> NamedValues:
-    if (alike := alike_jobs_fields(jobs)) is not None:
-        return {"alike": alike, "entries": noted}
-    return {"jobs": [job_fields(job) for job in jobs], "entries": noted}
-
-
-def _stored_ids(facts: NamedValues, jobs: Sequence[NewJob]) -> list[JobId]:
-    """Return where jobs are stored: of those of one kind nothing is told, since each is stored under its own id."""
-    ids: list[JobId] | None = facts.get("ids")
-    return [job.id for job in jobs] if ids is None else ids
 
 
 def hints_for_jobs(jobs: Iterable[NewJob]) -> tuple[Hint, ...]:
@@ -166,94 +138,67 @@ def _hints_if_due_soon(jobs: Sequence[NewJob]) -> tuple[tuple[Hint, ...], Instan
     return hints_for_jobs(jobs), None if first is None else first - SOON
 
 
-def _warn_of_mismatches(made: EnqueuePlan) -> None:
-    """Tell of requests that are not stored as they were made."""
-    for job, served_by in made.clashes:
-        log.warning(
-            "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
-            job.task,
-            job.key and job.key.value,
-            served_by,
-        )
-
-
-class KeyHolders(NamedTuple):
-    """What was found: the time, and the job that stands for a request, where there is one."""
-
-    now: Instant
-    holders: Mapping[JobId, KeyHolder]
-
-
 @dataclass(slots=True)
 class EnqueuePlan:
     """What to do about a batch of requests, as if they came one after another."""
 
-    ids: dict[JobId, JobId] = field(default_factory=dict[str, str])
-    """The id of each request's job, by the id that was made for it."""
+    now: Instant
+    holders: dict[JobId, KeyHolder]
+    """The jobs that have the keys of requests, by the id made for the request, as last seen."""
     steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     keys: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    """Who must still have the keys."""
-    clashes: list[ArgumentsMismatch] = field(default_factory=list[ArgumentsMismatch])
-    _held: dict[tuple[str, str], KeyHolder] = field(default_factory=dict[tuple[str, str], KeyHolder])
+    """Which jobs must still have the keys."""
+    _ids: dict[JobId, JobId] = field(default_factory=dict[str, str])
+    """The ids of jobs that serve other requests, by the id made for the request."""
+    _mismatches: list[ArgumentsMismatch] = field(default_factory=list[ArgumentsMismatch])
+    _planned: dict[tuple[str, str], KeyHolder] = field(default_factory=dict[tuple[str, str], KeyHolder])
+    """The jobs that will have keys by task and key, because of requests before."""
 
-    def consider(self, job: NewJob, seen: KeyHolders) -> None:
+    def consider(self, job: NewJob) -> None:
         """Decide about the next request; raises `KeyTaken` for one that insists on its own job."""
-        key = job.key
-        if key is None:
-            self._add(job)
-            return
-        found = seen.holders.get(job.id)
-        self.keys.append(_expected_holder(job, key, found))
-        if found is not None and found.id == job.id:
-            self.ids[job.id] = job.id
-            return
-        holder = self._held.get((job.task, key.value), found)
-        verdict = None if holder is None else decide_key(key, holder, now=seen.now)
-        if holder is None or verdict is None:
-            self._hold(job, key)
-        elif verdict is KeyDecision.REFUSE:
-            raise _key_taken(job, key, holder)
-        elif verdict is KeyDecision.JOIN:
-            self.ids[job.id] = holder.id
-            if job.payload != holder.payload:
-                self.clashes.append(ArgumentsMismatch(job, holder.id))
-        elif verdict is KeyDecision.REPLACE:
-            self.steps.append({"verb": "replace", "id": holder.id, "job": job_fields(job)})
-            self.ids[job.id] = holder.id
-            self._held[job.task, key.value] = holder._replace(payload=job.payload)
-        else:
-            self.steps.append({"verb": "free", "id": holder.id})
-            self._hold(job, key)
+        if job.key is None or self._gets_key(job, job.key):
+            self.steps.append({"verb": "add", "id": job.id, "job": job_fields(job)})
 
-    def stored(self, jobs: Sequence[NewJob], ids: Sequence[JobId]) -> list[JobId]:
-        """Return where requests are stored, given what came of the steps."""
-        placed = {step["id"]: job_id for step, job_id in zip(self.steps, ids, strict=True)} | self.ids
-        return [placed[job.id] for job in jobs]
+    def _gets_key(self, job: NewJob, key: Key) -> bool:
+        """Whether a request is to be stored under its key; otherwise another job serves it."""
+        seen = self.holders.get(job.id)
+        expected = {} if seen is None else {"holder": seen.id, "state": seen.state}
+        self.keys.append({"id": job.id, "task": job.task, "unique_key": key.value, **expected})
+        holder = self._planned.get((job.task, key.value), seen)
+        if job.id in {seen and seen.id, holder and holder.id}:
+            # It is stored already, by a call whose answer was lost, or comes twice.
+            self._ids[job.id] = job.id
+            return False
+        if holder is not None:
+            match decide_key(key, holder, now=self.now):
+                case KeyDecision.REFUSE:
+                    raise _key_taken(job, key, holder)
+                case KeyDecision.JOIN:
+                    self._ids[job.id] = holder.id
+                    if job.payload != holder.payload:
+                        self._mismatches.append(ArgumentsMismatch(job, holder.id))
+                    return False
+                case KeyDecision.REPLACE:
+                    self._ids[job.id] = holder.id
+                    self.steps.append({"verb": "replace", "id": holder.id, "job": job_fields(job)})
+                    self._planned[job.task, key.value] = holder._replace(payload=job.payload)
+                    return False
+                case KeyDecision.TAKE_OVER:
+                    self.steps.append({"verb": "free", "id": holder.id})
+        self._planned[job.task, key.value] = KeyHolder(job.id, job.state, job.payload, None, key.keep, None)
+        return True
 
-    def _hold(self, job: NewJob, key: Key) -> None:
-        self._add(job)
-        self._held[job.task, key.value] = KeyHolder(job.id, job.state, job.payload, None, key.keep, None)
-
-    def _add(self, job: NewJob) -> None:
-        self.steps.append({"verb": "add", "id": job.id, "job": job_fields(job)})
-
-
-def plan_enqueue(jobs: Sequence[NewJob], seen: KeyHolders) -> EnqueuePlan:
-    """Decide about requests in their order."""
-    made = EnqueuePlan()
-    for job in {job.id: job for job in jobs}.values():
-        made.consider(job, seen)
-    return made
-
-
-def read_key_holders(now: Instant, found: Sequence[Sequence[Any]]) -> KeyHolders:
-    """Read what a look has found."""
-    return KeyHolders(now, {asked: KeyHolder(id_, State(state), *rest) for asked, id_, state, *rest in found})
-
-
-def _expected_holder(job: NewJob, key: Key, holder: KeyHolder | None) -> dict[str, Any]:
-    asked = {"id": job.id, "task": job.task, "unique_key": key.value}
-    return asked if holder is None else asked | {"holder": holder.id, "state": holder.state}
+    def stored_ids(self, jobs: Sequence[NewJob], ids: Sequence[JobId]) -> list[JobId]:
+        """Return where requests are stored, given what came of the steps; log those that are not stored as they were made."""
+        for job, served_by in self._mismatches:
+            log.warning(
+                "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
+                job.task,
+                job.key and job.key.value,
+                served_by,
+            )
+        stored = {step["id"]: job_id for step, job_id in zip(self.steps, ids, strict=True)} | self._ids
+        return [stored[job.id] for job in jobs]
 
 
 def _key_taken(job: NewJob, key: Key, holder: KeyHolder) -> KeyTaken:

@@ -9,78 +9,50 @@ from redis import exceptions
 from duetime.errors import ConfigError, DuetimeError, StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
 
-_BY_TEXT: Final[tuple[tuple[str, type[StoreError], str], ...]] = (
-    ("NOAUTH", StoreUnusable, "{place} wants a password; put it into the URL: redis://:password@host"),
-    ("WRONGPASS", StoreUnusable, "{place} refuses the user or the password in the URL; check both"),
-    (
-        "NOPERM",
-        StoreUnusable,
-        "the user may not do this at {place} ({error}); see its rights with ACL GETUSER",
-    ),
-    # Unavailable rather than unusable: after a failover the next connection may reach the new primary.
-    ("READONLY", StoreUnavailable, "{place} is a replica at present ({error}); connect to the primary"),
-    ("LOADING", StoreUnavailable, "{place} is still reading its data ({error}); wait for it"),
-    (
-        "MASTERDOWN",
-        StoreUnavailable,
-        "{place} is a replica that has lost its primary ({error}); connect to the primary",
-    ),
-    (
-        "CLUSTERDOWN",
-        StoreUnavailable,
-        "the cluster at {place} cannot serve us at present ({error}); see CLUSTER INFO",
-    ),
-    ("OOM", StoreUnavailable, "{place} has no memory left ({error}); raise its maxmemory or prune"),
-    (
-        "MISCONF",
-        StoreUnavailable,
-        "{place} cannot write to its disk and takes no changes ({error}); make room there",
-    ),
-    (
-        "NOREPLICAS",
-        StoreUnavailable,
-        "{place} has fewer replicas than min-replicas-to-write ({error}); start them",
-    ),
-    (
-        "BUSY",
-        StoreUnavailable,
-        "{place} is busy with another client's script ({error}); end it: FUNCTION KILL",
-    ),
-    ("certificate is not valid for", StoreUnusable, "{error}; use a name in the URL that it is valid for"),
-    (
-        "certificate verify failed",
-        StoreUnusable,
-        "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?ssl_ca_certs=ca.pem",
-    ),
-    (
-        "alert certificate required",
-        StoreUnusable,
-        "{place} wants to see a certificate ({error}); name it: ?ssl_certfile=own.pem&ssl_keyfile=own.key",
-    ),
-    (
-        "wrong version number",
-        StoreUnusable,
-        "{place} does not speak TLS ({error}); use its port for TLS",
-    ),
-    (
-        "non local key",
-        StoreUnavailable,
-        "{place} moves our keys to another server ({error}); wait until it has",
-    ),
-    (
-        "unknown command",
-        StoreUnusable,
-        "{place} is older than Redis 7, which this store needs ({error}); upgrade it",
-    ),
-)
-
+_UNUSABLE: Final = {
+    "NOAUTH": "{place} wants a password; put it into the URL: redis://:password@host",
+    "WRONGPASS": "{place} refuses the user or the password in the URL; check both",
+    "NOPERM": "the user may not do this at {place} ({error}); see its rights with ACL GETUSER",
+    "certificate is not valid for": "{error}; use a name in the URL that it is valid for",
+    "certificate verify failed": "{place} shows a certificate that is not trusted here ({error}); name who signed it: "
+    "?ssl_ca_certs=ca.pem",
+    "alert certificate required": "{place} wants to see a certificate ({error}); name it: "
+    "?ssl_certfile=own.pem&ssl_keyfile=own.key",
+    "wrong version number": "{place} does not speak TLS ({error}); use its port for TLS",
+    "unknown command": "{place} is older than Redis 7, which this store needs ({error}); upgrade it",
+}
+_UNAVAILABLE: Final = {
+    # After a failover the next connection may reach the new primary.
+    "READONLY": "{place} is a replica at present ({error}); connect to the primary",
+    "LOADING": "{place} is still reading its data ({error}); wait for it",
+    "MASTERDOWN": "{place} is a replica that has lost its primary ({error}); connect to the primary",
+    "CLUSTERDOWN": "the cluster at {place} cannot serve us at present ({error}); see CLUSTER INFO",
+    "OOM": "{place} has no memory left ({error}); raise its maxmemory or prune",
+    "MISCONF": "{place} cannot write to its disk and takes no changes ({error}); make room there",
+    "NOREPLICAS": "{place} has fewer replicas than min-replicas-to-write ({error}); start them",
+    "BUSY": "{place} is busy with another client's script ({error}); end it: FUNCTION KILL",
+    "non local key": "{place} moves our keys to another server ({error}); wait until it has",
+}
+_BY_TEXT: Final = ((StoreUnusable, _UNUSABLE), (StoreUnavailable, _UNAVAILABLE))
+"""A code begins what the server said; words with a space in them may stand anywhere."""
 _TOLD_BY_TEXT: Final = (
     exceptions.ResponseError,
     exceptions.ConnectionError,
     exceptions.RedisClusterException,
 )
 """The errors whose text tells more than their type."""
+_CODE_OF_TYPE: Final[dict[type[Exception], str]] = {
+    exceptions.ReadOnlyError: "READONLY",
+    exceptions.BusyLoadingError: "LOADING",
+    exceptions.OutOfMemoryError: "OOM",
+    exceptions.NoPermissionError: "NOPERM",
+    exceptions.ClusterDownError: "CLUSTERDOWN",
+    exceptions.MasterDownError: "MASTERDOWN",
+}
+"""The driver takes these codes off the front of what the server said."""
 
+_SILENT: Final = "{place} did not answer in time; see whether it is busy or cut off"
+_UNREACHABLE: Final = "{place} cannot be reached: {error}; check that it runs, and host and port in the URL"
 _BY_TYPE: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
     (InjectedFault, StoreUnavailable, "{error}"),
     (
@@ -88,16 +60,8 @@ _BY_TYPE: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
         StoreUnusable,
         "{place} refuses the user or the password in the URL ({error}); check both",
     ),
-    (
-        exceptions.TimeoutError,
-        StoreUnavailable,
-        "{place} did not answer in time; see whether it is busy or cut off",
-    ),
-    (
-        exceptions.ConnectionError,
-        StoreUnavailable,
-        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
-    ),
+    (exceptions.TimeoutError, StoreUnavailable, _SILENT),
+    (exceptions.ConnectionError, StoreUnavailable, _UNREACHABLE),
     (
         exceptions.ClusterError,
         StoreUnavailable,
@@ -109,12 +73,8 @@ _BY_TYPE: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
         StoreUnavailable,
         "the cluster at {place} cannot serve us: {error}; see CLUSTER INFO",
     ),
-    (TimeoutError, StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
-    (
-        OSError,
-        StoreUnavailable,
-        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
-    ),
+    (TimeoutError, StoreUnavailable, _SILENT),
+    (OSError, StoreUnavailable, _UNREACHABLE),
     (ValueError, ConfigError, "the URL for {place} cannot be used: {error}"),
 )
 """Looked through in order; the narrower come first."""
@@ -125,37 +85,23 @@ def translate(error: Exception, place: str) -> Exception:
     said = str(error) or type(error).__name__
     if isinstance(error, _TOLD_BY_TEXT):
         code = _CODE_OF_TYPE.get(type(error), said)
-        for beginning, kind, text in _BY_TEXT:
-            if code.startswith(beginning) or (" " in beginning and beginning in said):
-                return kind(text.format(place=place, error=said))
+        for kind, texts in _BY_TEXT:
+            for words, text in texts.items():
+                if code.startswith(words) or (" " in words and words in said):
+                    return kind(text.format(place=place, error=said))
     for source, kind_, text in _BY_TYPE:
         if isinstance(error, source):
             return kind_(text.format(place=place, error=said))
     return error
 
 
-def is_silence(error: BaseException) -> bool:
-    """Whether no answer came in time."""
-    return isinstance(error, TimeoutError | exceptions.TimeoutError)
-
-
 def is_unanswered(error: BaseException) -> bool:
     """Whether a call may have had its effect, though no answer to it came."""
-    # Not those that are told by the server, which are connection errors of more special kinds.
-    return is_silence(error) or type(error) is exceptions.ConnectionError
+    # Subclasses of the driver's `ConnectionError` are answers of the server.
+    silent = isinstance(error, TimeoutError | exceptions.TimeoutError)
+    return silent or type(error) is exceptions.ConnectionError
 
 
 def is_missing(error: Exception) -> bool:
     """Whether the server does not know our functions, because it is new, was emptied, or took over from another."""
     return isinstance(error, exceptions.ResponseError) and "Function not found" in str(error)
-
-
-# The client takes some words off the front of what the server said.
-_CODE_OF_TYPE: Final[dict[type[Exception], str]] = {
-    exceptions.ReadOnlyError: "READONLY",
-    exceptions.BusyLoadingError: "LOADING",
-    exceptions.OutOfMemoryError: "OOM",
-    exceptions.NoPermissionError: "NOPERM",
-    exceptions.ClusterDownError: "CLUSTERDOWN",
-    exceptions.MasterDownError: "MASTERDOWN",
-}

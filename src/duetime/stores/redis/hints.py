@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -18,9 +17,9 @@ if TYPE_CHECKING:
     from duetime.stores.redis.connection import FunctionCalls
 
 _SAME_HINT_EVERY: Final = 0.002
-"""The shortest time between two hints of one process that say the same, in seconds: each one wakes every worker."""
+"""The shortest time between two equal hints of one process, in seconds: each one wakes every worker."""
 _WAIT_FOR_A_CALL: Final = 0.001
-"""How long one that may be said waits for a call to go with, which costs far less than to be said alone."""
+"""How long a hint that may be sent waits for a call to go with, which costs far less than a message of its own."""
 _CLOSE_WITHIN: Final = 1.0
 log = logging.getLogger("duetime.store")
 _CHECK_EVERY: Final = 15.0
@@ -34,62 +33,51 @@ _ANY_HINT: Final = Hint("any")
 
 
 class RedisHintSender:
-    """Lets hints go with calls unless the same was just said; then it is said again a moment later, once."""
+    """Lets a hint go with a call unless the same was just sent; then it follows a moment later, once for all."""
 
     def __init__(self, publish: Callable[[Hint], Awaitable[object]]) -> None:
         self._publish = publish
-        self._again_at: dict[Hint, float] = {}
-        self._later: set[Hint] = set()
-        """What will be said, with a call or alone, and covers whatever is stored before that."""
-        self._held: Counter[Hint] = Counter()
-        """How often each was held back."""
+        self._next_at: dict[Hint, float] = {}
+        """Before this time of the loop's clock, a hint is held back."""
+        self._held_back: set[Hint] = set()
+        """Hints of what is stored, to be sent with a later call or alone."""
         self._tasks: dict[Hint, asyncio.Task[None]] = {}
 
-    def with_call(self, hints: Sequence[Hint]) -> Mapping[Hint, int]:
-        """Return those of some hints that go with a call, and how often each had been held back when it was sent."""
-        if not hints:
-            return {}
+    def with_call(self, hints: Iterable[Hint]) -> list[Hint]:
+        """Return those of some hints that go with a call, which is about to be made."""
         now = asyncio.get_running_loop().time()
-        due = [hint for hint in hints if self._again_at.get(hint, 0) <= now]
-        for hint in due:
-            # What names something is said too seldom to be remembered.
-            if not hint.name:
-                self._again_at[hint] = now + _SAME_HINT_EVERY
-        return {hint: self._held[hint] for hint in due}
+        due = [hint for hint in hints if self._next_at.get(hint, 0) <= now]
+        self._next_at |= dict.fromkeys(due, now + _SAME_HINT_EVERY)
+        self._held_back.difference_update(due)
+        return due
 
-    def after_call(self, hints: Sequence[Hint], *, said: Mapping[Hint, int]) -> None:
-        """Take note of what went with a call, and say the others soon, which tell of what is stored by now."""
-        # One that was held back since then may be of a job that was stored after this call, and answered before it.
-        self._later.difference_update(hint for hint, held in said.items() if held == self._held[hint])
+    def hold_back(self, hints: Iterable[Hint]) -> None:
+        """Send hints soon that did not go with their call, which has been answered."""
         for hint in hints:
-            if hint not in said:
-                self._held[hint] += 1
-                self._later.add(hint)
-                task = self._tasks.get(hint)
-                if task is None or task.done():
-                    self._tasks[hint] = asyncio.create_task(self._publish_later(hint), name="duetime-hints")
+            self._held_back.add(hint)
+            task = self._tasks.get(hint)
+            if task is None or task.done():
+                self._tasks[hint] = asyncio.create_task(self._send(hint), name="duetime-hints")
 
     async def close(self) -> None:
-        """Say what is left, unless that takes long."""
+        """Send what is left, unless that takes long."""
         if tasks := self._tasks.values():
             _, left = await asyncio.wait(tasks, timeout=_CLOSE_WITHIN)
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def _publish_later(self, hint: Hint) -> None:
-        """Say a hint, unless it goes with a call before."""
+    async def _send(self, hint: Hint) -> None:
+        """Send a hint, unless it goes with a call first."""
         loop = asyncio.get_running_loop()
-        while hint in self._later:
-            wait = self._again_at[hint] + _WAIT_FOR_A_CALL - loop.time()
+        while hint in self._held_back:
+            wait = self._next_at[hint] + _WAIT_FOR_A_CALL - loop.time()
             if wait > 0:
                 await asyncio.sleep(wait)
-                continue
-            self._later.discard(hint)
-            self._again_at[hint] = loop.time() + _SAME_HINT_EVERY
-            # Hints may be lost.
-            with contextlib.suppress(Exception):
-                await self._publish(hint)
+            elif self.with_call([hint]):
+                # Hints may be lost.
+                with contextlib.suppress(Exception):
+                    await self._publish(hint)
 
 
 class RedisHintListener:
@@ -153,7 +141,7 @@ class RedisHintListener:
 
     async def _receive_all(self) -> None:
         async with self._calls.client.pubsub() as subscription:
-            await subscription.subscribe(f"{self._calls.tag}:hints")
+            await subscription.subscribe(f"{self._calls.key_prefix}:hints")
             while True:
                 message = await _next_message(subscription, within=_CHECK_EVERY)
                 if message is None:
@@ -165,16 +153,13 @@ class RedisHintListener:
                 if message[0] == b"subscribe":
                     self._set_up(up=True)
                 elif message[0] == b"message":
-                    self._receive(message[2])
+                    sender, _, text = message[2].decode(errors="replace").partition(" ")
+                    if sender != self._calls.sender_id:
+                        self._calls.subscribers.tell(_read_hint(text))
 
     def _set_up(self, *, up: bool) -> None:
         self.up = up
         self._calls.subscribers.tell(_ANY_HINT)
-
-    def _receive(self, data: bytes) -> None:
-        sender, _, text = data.decode(errors="replace").partition(" ")
-        if sender != self._calls.sender:
-            self._calls.subscribers.tell(_read_hint(text))
 
 
 async def _next_message(subscription: Any, *, within: float) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from duetime.model.ids import first_id_of
 from duetime.model.job import join_tags
-from duetime.model.limits import UNLIMITED, Gate
+from duetime.model.limits import Gate
 from duetime.model.queues import LIVE, QueueCensus, Registry, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
@@ -38,25 +38,20 @@ class RedisReads(RedisStorePart):
         """Return the pending jobs that fall due first, by due time."""
         _, found = await self._calls.read("upcoming", {"limit": limit})
         first = [job_id for _, job_id in heapq.nsmallest(limit, found)]
-        facts, records = await self._calls.read("get", {"ids": first})
-        jobs = [read_job(row, facts["now"]) for row in records]
+        answer = await self._calls.read("get", {"ids": first})
+        jobs = [read_job(row, answer.now) for row in answer.rows]
         return [job for job in jobs if job.state is State.PENDING]
 
     async def workers(self) -> list[StoredWorker]:
         """Return all workers that are known, newest first."""
-        facts, found = await self._calls.read("workers")
-        known = [worker for fields in found if (worker := read_worker(fields, facts["now"])) is not None]
+        answer = await self._calls.read("workers")
+        known = [worker for fields in answer.rows if (worker := read_worker(fields, answer.now)) is not None]
         return sorted(known, key=lambda worker: (-worker.started_at, worker.id))
 
-    async def paused_queues(self) -> Mapping[str, str | None]:
-        """Return the paused queues with their reasons."""
-        return {
-            queue.name: queue.paused_reason for queue in await self._queues() if queue.paused_at is not None
-        }
-
-    async def queue_limits(self) -> Mapping[str, Gate]:
-        """Return the limited queues with their limits."""
-        return {queue.name: queue.limit for queue in await self._queues() if queue.limit != UNLIMITED}
+    async def queues(self) -> list[StoredQueue]:
+        """Return what is set for queues, by name."""
+        _, found = await self._calls.read("queues")
+        return [read_queue(row) for row in found]
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
@@ -68,7 +63,6 @@ class RedisReads(RedisStorePart):
 
     async def census(self, *, most: int) -> QueueCensus:
         """Count what is in each queue, up to a bound for each thing that is counted."""
-        queues = await self._queues()
         _, waiting = await self._calls.read("tally_waiting")
         gates, gated = await self._calls.read("tally_gated", {"most": most})
         _, running = await self._calls.read("tally_running")
@@ -76,7 +70,7 @@ class RedisReads(RedisStorePart):
         tallies += map(read_tally, [*gated, *running])
         latest = await self._latest(most)
         return QueueCensus(
-            queues=queues,
+            queues=await self.queues(),
             tallies=tallies + [tally for tally in latest if tally.state.terminal],
             gates_whole=gates["waiting"] < most,
             history_whole=sum(tally.jobs for tally in latest) < most,
@@ -92,34 +86,25 @@ class RedisReads(RedisStorePart):
                 break
         return found
 
-    async def _queues(self) -> list[StoredQueue]:
-
-        _, found = await self._calls.read("queues")
-        return [read_queue(row) for row in found]
-
 
 def search_request(where: JobFilter) -> NamedValues:
-    """Say which jobs are wanted, by which columns that is decided, and along which list they are looked for."""
+    """Say which jobs are wanted, and along which list they are looked for."""
     index, part = _index(where)
-    same = {"task": where.task, "queue": where.queue, "schedule": where.schedule, "unique_key": where.key}
-    same = {name: value for name, value in same.items() if value is not None}
-    standings = _standings(where)
     return {
         "index": index,
         "part": part,
         "back": True,
         "after": where.before or AFTER_ALL_IDS,
         "from": None if where.since is None else first_id_of(where.since),
-        "same": same,
+        "same": {
+            "task": where.task,
+            "queue": where.queue,
+            "schedule": where.schedule,
+            "unique_key": where.key,
+        },
         "since": where.since,
         "tag": where.tag and join_tags((where.tag,)),
-        "standings": standings,
-        "columns": [
-            *same,
-            *(["created_at"] if where.since is not None else []),
-            *(["tags"] if where.tag is not None else []),
-            *(["state", "due_at", "started_at"] if standings is not None else []),
-        ],
+        "standings": _standings(where),
         "limit": where.limit,
         "most": JOBS_PER_CALL,
     }
@@ -154,14 +139,14 @@ def read_tally(row: Sequence[Any]) -> StateCount:
 
 def read_waiting_tallies(found: Iterable[tuple[str, int, int]], *, most: int) -> list[StateCount]:
     """Tell what waits in each queue, what is due and what is not, up to a bound."""
-    told: list[StateCount] = []
-    for queue, due, later in found:
-        told.append(StateCount(queue, State.PENDING, min(due, most), due=True, whole=due < most))
-        told.append(StateCount(queue, State.PENDING, min(later, most), whole=later < most))
-    return told
+    return [
+        StateCount(queue, State.PENDING, min(jobs, most), due=is_due, whole=jobs < most)
+        for queue, due, later in found
+        for jobs, is_due in ((due, True), (later, False))
+    ]
 
 
 def read_queue(row: Sequence[Any]) -> StoredQueue:
     """Build what is set for a queue."""
-    name, at, why, at_once, count, period = row
-    return StoredQueue(name=name, paused_at=at, paused_reason=why, limit=Gate(at_once, count, period or 0))
+    name, at, why, most, count, period = row
+    return StoredQueue(name=name, paused_at=at, paused_reason=why, limit=Gate(most, count, period or 0))

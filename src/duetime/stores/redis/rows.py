@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry, read_detail
-from duetime.model.job import NewJob, Token, join_tags
+from duetime.model.job import JobTerms, NewJob, Token, join_tags
+from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retention import Remains, as_of
@@ -25,6 +27,7 @@ from duetime.model.worker import Command, NewCommand, WorkerInfo
 from duetime.stores.base import ClaimRequest
 
 NamedValues = dict[str, Any]
+T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command)
 
 EXTRAS: Final = (
     "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
@@ -38,6 +41,12 @@ class ServerAnswer(NamedTuple):
 
     facts: NamedValues
     rows: list[Any]
+
+    @property
+    def now(self) -> Instant:
+        """The server's clock at the call."""
+        now: Instant = self.facts["now"]
+        return now
 
 
 _ANSWER_DECODER: Final = msgspec.msgpack.Decoder(ServerAnswer)
@@ -72,48 +81,55 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 def pack(request: object) -> bytes:
-    """Encode what a function is given: no bytes, which the server cannot read."""
+    """Encode what a function is given; what is `None` is absent there."""
     try:
         return _encode(request)
     except UnicodeEncodeError:
-        return _encode(_cleaned(request))
+        return _encode(json.loads(clean_text(json.dumps(request, ensure_ascii=False))))
 
 
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean_text(value)
-    if isinstance(value, dict):
-        return {name: _cleaned(each) for name, each in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        return [_cleaned(each) for each in cast("Sequence[Any]", value)]
-    return value
+def _cleaned(text: str | None) -> str | None:
+    return text and clean_text(text)
+
+
+def read_record(kind: type[T], row: Sequence[Any]) -> T:
+    """Build a record from its columns, which come in the order of its fields."""
+    names: Iterable[str] = kind.__dataclass_fields__
+    return kind(**dict(zip(names, row, strict=True)))
 
 
 _FIRST_SPECIAL: Final = NewJob._fields.index("terms")
-_PLAIN_FIELDS: Final = NewJob._fields[:_FIRST_SPECIAL]
-_NOTHING_SPECIAL: Final = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_FIRST_SPECIAL:])
-_FIELD_DEFAULTS: Final = tuple(
-    None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name)
-    for name in _PLAIN_FIELDS
-)
+_FIELD_DEFAULTS: Final = {
+    name: None if name in {"queue", "priority", "state"} else NewJob._field_defaults.get(name)
+    for name in NewJob._fields[:_FIRST_SPECIAL]
+}
 """What a missing column stands for; the queue, the priority and the state are written all the same."""
 
 
-def job_fields(job: NewJob) -> dict[str, object]:
+_TERMS: Final = tuple(JobTerms.__dataclass_fields__)
+
+
+def job_fields(job: NewJob) -> NamedValues:
     """Name what a request says, without what it leaves open."""
-    row: dict[str, object] = {
+    row: NamedValues = {
         name: value
-        for name, value, left in zip(_PLAIN_FIELDS, job, _FIELD_DEFAULTS, strict=False)
-        if value != left
+        for (name, default), value in zip(_FIELD_DEFAULTS.items(), job, strict=False)
+        if value != default
     }
     row["payload"] = clean_text(job.payload)
-    return row if job[_FIRST_SPECIAL:] == _NOTHING_SPECIAL else row | _special_fields(job)
+    if not job.plain:
+        terms, key = job.terms, job.key
+        row |= {name: getattr(terms, name) for name in _TERMS}
+        row |= {"tags": join_tags(terms.tags), "parent": job.parent, "expires_at": job.expires_at}
+        if key is not None:
+            row |= {"unique_key": key.value, "keep_key": key.keep, "key_period": key.period}
+    return row
 
 
 def alike_jobs_fields(jobs: Sequence[NewJob]) -> NamedValues | None:
     """Name what jobs of one kind have in common, and the rest of each; None if they are not, or ask for something special."""
     first = jobs[0]
-    if not _asks_little(first):
+    if not first.plain or first.schedule is not None or first.state is not State.PENDING:
         return None
     if len(jobs) > 1:
         ids, tasks, _, _, *common = zip(*jobs, strict=True)
@@ -130,11 +146,6 @@ def alike_jobs_fields(jobs: Sequence[NewJob]) -> NamedValues | None:
             for word in (job.id, clean_text(job.payload), False if job.due_at is None else job.due_at)
         ],
     }
-
-
-def _asks_little(job: NewJob) -> bool:
-    """Whether a job only waits in its line, and nothing else depends on it."""
-    return job[_FIRST_SPECIAL:] == _NOTHING_SPECIAL and job.schedule is None and job.state is State.PENDING
 
 
 _FIRST_SHARED: Final = NewJob._fields.index("queue")
@@ -158,30 +169,9 @@ def _all_same(column: Sequence[object]) -> bool:
     return column.count(column[0]) == len(column)
 
 
-def _special_fields(job: NewJob) -> dict[str, object]:
-    terms, key = job.terms, job.key
-    row = {
-        "parent": job.parent,
-        "expires_at": job.expires_at,
-        "tags": join_tags(terms.tags),
-        "callbacks": terms.callbacks,
-        "expires": terms.expires,
-        "result_ttl": terms.result_ttl,
-        "failure_ttl": terms.failure_ttl,
-        "gate": terms.gate,
-        "unique_key": None if key is None else key.value,
-        "keep_key": None if key is None else key.keep,
-        "key_period": None if key is None else key.period,
-    }
-    return {name: value for name, value in row.items() if value is not None}
-
-
-def entry_fields(noted: AuditEntry) -> dict[str, object]:
+def entry_fields(noted: AuditEntry) -> NamedValues:
     """Name what an entry says."""
-    try:
-        detail = msgspec.json.encode(noted.detail).decode()
-    except UnicodeEncodeError:
-        detail = clean_text(json.dumps(noted.detail, ensure_ascii=False))
+    detail = clean_text(json.dumps(noted.detail, ensure_ascii=False, separators=(",", ":")))
     return {"id": noted.id, "who": noted.who, "verb": noted.verb, "target": noted.target, "detail": detail}
 
 
@@ -197,29 +187,18 @@ _WRITTEN_SCHEDULE_FIELDS: Final = _SCHEDULE_FIELDS[: _SCHEDULE_FIELDS.index("rev
 
 def change_fields(asked: ScheduleUpdate) -> NamedValues:
     """Name what a schedule is to be, and what it must still be."""
-    after, before = asked.after, asked.before
-    row: NamedValues = {
-        "row": {
-            name: value for name in _WRITTEN_SCHEDULE_FIELDS if (value := getattr(after, name)) is not None
-        },
+    before = asked.before
+    withdraw = {"reason": asked.withdraw, "again": asked.again, "only": asked.only, "held": asked.held}
+    return {
+        "row": {name: getattr(asked.after, name) for name in _WRITTEN_SCHEDULE_FIELDS},
         "jobs": [job_fields(job) for job in asked.jobs],
+        "was": before and {"rev": before.rev, "fired_through": before.fired_through},
+        "entry": asked.entry and entry_fields(asked.entry),
+        "withdraw": None if asked.withdraw is None else withdraw | {"drawn": asked.drawn},
     }
-    if before is not None:
-        row["was"] = {"rev": before.rev, "fired_through": before.fired_through}
-    if asked.entry is not None:
-        row["entry"] = entry_fields(asked.entry)
-    if asked.withdraw is not None:
-        row["withdraw"] = {
-            "reason": asked.withdraw,
-            "again": asked.again,
-            "only": asked.only,
-            "held": asked.held,
-            "drawn": asked.drawn,
-        }
-    return row
 
 
-def firing_fields(asked: Firing) -> dict[str, object]:
+def firing_fields(asked: Firing) -> NamedValues:
     """Name how a schedule moves on, and what it must still be."""
     return {
         "name": asked.name,
@@ -237,19 +216,14 @@ def firing_fields(asked: Firing) -> dict[str, object]:
     }
 
 
-def cut_fields(asked: SpanCut) -> dict[str, object]:
+def cut_fields(asked: SpanCut) -> NamedValues:
     """Name what a record stands for, and what it goes on to stand for; `False`: nothing."""
     was, left = asked.was, asked.left
     rest = (was.first, False, was.count) if left is None else (left.first, left.last, left.count)
     return {"id": asked.id, "was": (was.first, was.last, was.count), "left": rest}
 
 
-def read_schedule(row: Sequence[Any]) -> StoredSchedule:
-    """Build a record from the columns of a schedule and what was counted for it."""
-    return StoredSchedule(**dict(zip(_SCHEDULE_FIELDS, row, strict=True)))
-
-
-def demand_fields(asked: ClaimRequest) -> dict[str, object]:
+def demand_fields(asked: ClaimRequest) -> NamedValues:
     """Name what a worker can take on."""
     return {
         "worker": asked.worker,
@@ -263,7 +237,18 @@ def demand_fields(asked: ClaimRequest) -> dict[str, object]:
     }
 
 
-def token_fields(proof: Token) -> dict[str, object]:
+def gate_fields(rule: Gate) -> NamedValues:
+    """Name what a limit is."""
+    period = None if rule.count is None else rule.period
+    return {"most": rule.most, "rate_count": rule.count, "rate_period": period}
+
+
+def read_gate(found: NamedValues) -> Gate:
+    """Build a limit from what is stored of it."""
+    return Gate(found.get("most"), found.get("rate_count"), found.get("rate_period") or 0)
+
+
+def token_fields(proof: Token) -> NamedValues:
     """Name the parts of a proof."""
     return {"id": proof.job_id, "fence": proof.fence, "claim_id": proof.claim_id}
 
@@ -289,48 +274,38 @@ _SETTLEMENT_FIELDS: Final = (
 _SETTLEMENT_TEXTS: Final = ("result", "result_error", "error", "traceback", "reason")
 
 
-def settlement_fields(change: Settlement) -> dict[str, Any]:
-    """Name what a change says, without what it leaves open."""
-    row: dict[str, Any] = token_fields(change.token)
-    row |= {name: value for name in _SETTLEMENT_FIELDS if (value := getattr(change, name)) is not None}
-    row |= {
-        name: clean_text(text) for name in _SETTLEMENT_TEXTS if (text := getattr(change, name)) is not None
-    }
-    if change.progress is not None:
-        row["progress"] = progress_fields(change.progress)
-    if change.logs:
-        row["logs"] = log_part_fields(change.logs)
-    return row
+def settlement_fields(change: Settlement) -> NamedValues:
+    """Name what a change says."""
+    said = {name: getattr(change, name) for name in _SETTLEMENT_FIELDS}
+    said |= {name: _cleaned(getattr(change, name)) for name in _SETTLEMENT_TEXTS}
+    progress = change.progress and progress_fields(change.progress)
+    return token_fields(change.token) | said | {"progress": progress, "logs": log_part_fields(change.logs)}
 
 
-def progress_fields(said: Progress) -> dict[str, object]:
+def progress_fields(said: Progress) -> NamedValues:
     """Name what a run said about how far it is."""
-    row = token_fields(said.token) | {"fraction": said.fraction}
-    return row | {"note": clean_text(said.note)} if said.note else row
+    return token_fields(said.token) | {"fraction": said.fraction, "note": clean_text(said.note) or None}
 
 
-def log_part_fields(parts: Iterable[NewLogPart]) -> list[dict[str, object]]:
+def log_part_fields(parts: Iterable[NewLogPart]) -> list[NamedValues]:
     """Name what parts of logs say."""
     return [
         token_fields(part.token)
         | {"attempt": part.attempt, "line": part.line, "text": clean_text(part.text)}
-        | ({} if part.drop is None else {"first": part.drop[0], "past": part.drop[1]})
+        | dict(zip(("first", "past"), part.drop or (), strict=False))
         for part in parts
     ]
 
 
-_JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
-_ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
-_PROGRESS_DIGITS: Final = 6
+def read_progress(fraction: float | None) -> float | None:
+    """Round what the server has kept with too many digits."""
+    return None if fraction is None else round(float(fraction), 6)
 
 
 def read_job(row: Sequence[Any], now: Instant) -> StoredJob:
     """Build a record from the columns of a job, without what is not to be seen any more."""
-    values = dict(zip(_JOB_FIELDS, row, strict=True))
-    values["state"] = State(values["state"])
-    if values["progress"] is not None:
-        values["progress"] = round(float(values["progress"]), _PROGRESS_DIGITS)
-    return as_of(StoredJob(**values), now)
+    job = read_record(StoredJob, row)
+    return as_of(replace(job, state=State(job.state), progress=read_progress(job.progress)), now)
 
 
 class JobWithClaim(NamedTuple):
@@ -340,11 +315,6 @@ class JobWithClaim(NamedTuple):
     cancel_reason: str | None
     claim_id: str | None
     now: Instant
-
-    @property
-    def cancel_requested(self) -> bool:
-        """Whether its cancellation was requested."""
-        return self.job.cancel_requested_at is not None
 
 
 def read_job_with_claim(row: Sequence[Any], now: Instant) -> JobWithClaim:
@@ -359,27 +329,11 @@ def read_remains(row: Sequence[Any]) -> Remains:
     return Remains._make((job_id, State(state), *rest, bool(has_more)))
 
 
-def read_attempt(row: Sequence[Any]) -> StoredAttempt:
-    """Build a record from the columns of an attempt."""
-    return StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True)))
-
-
-def worker_fields(worker: WorkerInfo) -> dict[str, object]:
+def worker_fields(worker: WorkerInfo) -> NamedValues:
     """Name what a worker says of itself."""
-    row = {
-        "id": worker.id,
-        "host": clean_text(worker.host),
-        "host_key": worker.host_key,
-        "pid": worker.pid,
-        "pid_started": worker.pid_started,
-        "version": worker.version,
-        "queues": msgspec.json.encode(worker.queues).decode(),
-        "tasks": msgspec.json.encode(worker.tasks).decode(),
-        "declares": msgspec.json.encode(worker.declares).decode(),
-        "fires": int(worker.fires),
-        "slots": worker.slots,
-    }
-    return {name: value for name, value in row.items() if value is not None}
+    lists = ("queues", "tasks", "declares")
+    said = {name: msgspec.json.encode(getattr(worker, name)).decode() for name in lists}
+    return asdict(worker) | said | {"host": clean_text(worker.host), "fires": int(worker.fires)}
 
 
 def read_worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
@@ -398,21 +352,6 @@ def read_worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
         return None
 
 
-def command_fields(new: NewCommand) -> dict[str, object]:
+def command_fields(new: NewCommand) -> NamedValues:
     """Name what a worker is to be told."""
-    row = {
-        "id": new.id,
-        "worker": new.worker,
-        "kind": new.kind,
-        "job": None if new.job is None else clean_text(new.job),
-        "reason": None if new.reason is None else clean_text(new.reason),
-    }
-    return {name: value for name, value in row.items() if value is not None}
-
-
-_COMMAND_FIELDS: Final = tuple(Command.__dataclass_fields__)
-
-
-def read_command(row: Sequence[Any]) -> Command:
-    """Build a record from the columns of a command."""
-    return Command(**dict(zip(_COMMAND_FIELDS, row, strict=True)))
+    return asdict(new) | {"job": _cleaned(new.job), "reason": _cleaned(new.reason)}

@@ -1,18 +1,20 @@
-"""Hands out jobs, and writes how their runs end and what they report meanwhile."""
+"""Hands out jobs, also under limits, and writes how their runs end and what they report meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
-from duetime.model.job import Claim, NewJob, Token
+from duetime.model.explain.facts import LimitFacts
+from duetime.model.job import Claim, JobId, Token
+from duetime.model.limits import LimitedJob, MeasuredLimit, choose_limited, gate_rule, next_opening
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
@@ -20,17 +22,21 @@ from duetime.model.stored import StoredAttempt, StoredJob, checked_claim, unread
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId
-from duetime.stores.base import ClaimRequest, Hint, NextDue
+from duetime.stores.base import ClaimRequest, Hint, NextDue, OrphanedJob, QueueOutlook
+from duetime.stores.base.limits import LimitedClaiming, LimitSurvey
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
     EXTRAS,
     JobWithClaim,
+    NamedValues,
     ServerAnswer,
     demand_fields,
+    gate_fields,
     job_fields,
     log_part_fields,
     progress_fields,
-    read_attempt,
+    read_gate,
+    read_record,
     settlement_fields,
     success_words,
     token_fields,
@@ -42,14 +48,11 @@ _EXTRA_DEFAULTS: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames":
 _JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
 _TRIES: Final = 20
 """How often callbacks are made anew because a cancellation of the job was requested meanwhile."""
-
-
-class RescuedClaim(NamedTuple):
-    """A claim on what a dead worker had, with who that was and since when it ran."""
-
-    claim: Claim
-    worker: str
-    started_at: Instant | None
+_STEPS_PER_LOOK: Final = 1_000
+"""How many places and jobs at them one look at limits sees; the next look goes on from there."""
+_LATEST_JOBS_PER_LOOK: Final = 100
+"""How many of the jobs that fell due last one look sees; if there are fewer, it does not walk."""
+_PRUNED_GATES_PER_CALL: Final = 1_000
 
 
 def read_claims(answer: ServerAnswer) -> list[Claim]:
@@ -66,10 +69,13 @@ def read_claims(answer: ServerAnswer) -> list[Claim]:
     return claims
 
 
-def read_rescued_claims(answer: ServerAnswer) -> list[RescuedClaim]:
-    """Read claims on what dead workers had."""
+def read_rescued_jobs(answer: ServerAnswer) -> list[OrphanedJob]:
+    """Read claims on what dead workers had, with who that was and since when it ran."""
     claims = read_claims(ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
-    return [RescuedClaim(claim, *row[-2:]) for claim, row in zip(claims, answer.rows, strict=True)]
+    return [
+        OrphanedJob(claim, row[-2], row[-1], blamed=False, suspected=claim.due_at <= claim.claimed_at)
+        for claim, row in zip(claims, answer.rows, strict=True)
+    ]
 
 
 @lru_cache(maxsize=1024)
@@ -82,19 +88,15 @@ def _split_line(line: str) -> tuple[str, int, str]:
 @lru_cache(maxsize=1024)
 def _extra_columns(extras: str) -> tuple[Any, ...]:
     """Return the columns that share a field, which jobs of one kind have in common."""
-    given, problem = _decode_extras(extras)
-    values = [_extra_value(name, (_EXTRA_DEFAULTS | given).get(name)) for name in EXTRAS]
-    claim = checked_claim(Claim("", 0, "", "", "", "", 0, 0, 0, *values))
-    return (claim if problem is None else claim._replace(problem=problem))[_FIRST_EXTRA:]
-
-
-def _decode_extras(extras: str) -> tuple[dict[str, Any], str | None]:
+    given, problem = dict(_EXTRA_DEFAULTS), None
     try:
-        given = msgspec.json.decode(extras, type=dict[str, Any]) if extras else {}
+        given |= msgspec.json.decode(extras or "{}", type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
         # The server is less strict.
-        return {}, unreadable_row(f"extras is {shown(extras)}: {error}")
-    return given, None
+        problem = unreadable_row(f"extras is {shown(extras)}: {error}")
+    values = [_extra_value(name, given.get(name)) for name in EXTRAS]
+    claim = checked_claim(Claim("", 0, "", "", "", "", 0, 0, 0, *values))
+    return (claim if problem is None else claim._replace(problem=problem))[_FIRST_EXTRA:]
 
 
 def _extra_value(name: str, told: Any) -> Any:
@@ -111,8 +113,10 @@ def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[
     row = settlement_fields(as_stored(told) if told.fleeting else told)
     new_jobs = list(told.new_jobs)
     if standing is not None:
-        row["requested"] = standing.cancel_requested
-        new_jobs += callback_jobs(told, standing)
+        row["requested"] = standing.job.cancel_requested_at is not None
+        # What is told of an end counts also if it is not stored.
+        called = call_back(_job_as_ended(told, standing))
+        new_jobs += [] if called is None else [called]
     if new_jobs:
         row["new_jobs"] = [job_fields(job) for job in new_jobs]
     if told.attempt == SNOOZED and told.token.fence > MAX_SNOOZED:
@@ -120,15 +124,10 @@ def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[
     return row
 
 
-def callback_jobs(told: Settlement, standing: JobWithClaim) -> list[NewJob]:
-    """Return the job to enqueue because of an end, if it is one: what is told of it counts also if it is not stored."""
-    called = call_back(_job_as_ended(told, standing))
-    return [] if called is None else [called]
-
-
 def _job_as_ended(told: Settlement, standing: JobWithClaim) -> StoredJob:
     """Return a job as it will be once a settlement is written."""
-    stopped = standing.cancel_requested and told.state in {State.PENDING, State.CANCELLED}
+    asked = standing.job.cancel_requested_at is not None
+    stopped = asked and told.state in {State.PENDING, State.CANCELLED}
     return replace(
         standing.job,
         state=State.CANCELLED if stopped else told.state,
@@ -159,7 +158,55 @@ def claim_that_takes_over(standing: JobWithClaim, *, claim_id: str) -> Claim:
     return Claim(job_id=job.id, claim_id=claim_id, claimed_at=standing.now, **same)
 
 
-class RedisRuns(RedisStorePart):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedisLimitSurvey(LimitSurvey):
+    """What may start, as a look has it."""
+
+    gates: Mapping[str, NamedValues]
+    """What was seen of gates and of limited queues, on which it was decided what may start."""
+    queues: Mapping[str, NamedValues]
+    chosen: Sequence[LimitedJob]
+    parts: Mapping[JobId, str]
+    """The part of an index that lists a job."""
+
+
+def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
+    """Read what a look has found, and choose what may start."""
+    now: Instant = facts["now"]
+    gates, queues = dict[str, MeasuredLimit](), dict[str, MeasuredLimit]()
+    seen_gates, seen_queues = dict[str, NamedValues](), dict[str, NamedValues]()
+    waiting: list[LimitedJob] = []
+    for found in facts["limits"]:
+        queue, gate = found["queue"], found.get("gate")
+        limits, seen = (queues, seen_queues) if gate is None else (gates, seen_gates)
+        name = queue if gate is None else gate
+        if name not in limits:
+            rule = read_gate(found) if gate is None else gate_rule(gate, found["task"], demand.limits)
+            limits[name] = MeasuredLimit(rule, _read_starts(found.get("starts")))
+            limits[name].measure(running=found["running"], passed=found.get("passed"), now=now)
+            seen[name] = {key: found.get(key) for key in ("task", "running", "starts")}
+            seen[name] |= {"name": name, **gate_fields(rule)}
+        waiting += [
+            LimitedJob(job["priority"], job["due_at"], job["id"], queue, gate) for job in found["jobs"]
+        ]
+    chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
+    return RedisLimitSurvey(
+        hopeful=bool(chosen),
+        again_at=next_opening((*queues.values(), *gates.values())),
+        place=facts["cut"],
+        seen_at=now,
+        gates=seen_gates,
+        queues=seen_queues,
+        chosen=chosen,
+        parts={job["id"]: job["part"] for found in facts["limits"] for job in found["jobs"]},
+    )
+
+
+def _read_starts(text: str | None) -> list[Instant]:
+    return [int(start) for start in text.split(",")] if text else []
+
+
+class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     """A part of `RedisStore`."""
 
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
@@ -167,6 +214,57 @@ class RedisRuns(RedisStorePart):
         if demand.limit <= 0 or not demand.queues or not demand.tasks:
             return []
         return read_claims(await self._calls.write("claim", demand_fields(demand), rows=demand.limit))
+
+    async def _survey(self, demand: ClaimRequest, place: str | None) -> RedisLimitSurvey:
+        request = {
+            "queues": list(demand.wanted),
+            "tasks": demand.tasks,
+            "after": place or "",
+            "limit": demand.limit,
+            "steps": _STEPS_PER_LOOK,
+            "latest": _LATEST_JOBS_PER_LOOK,
+        }
+        return read_survey((await self._calls.read("survey", request)).facts, demand)
+
+    async def _seize(self, demand: ClaimRequest, found: RedisLimitSurvey) -> list[Claim]:
+        """Hand out what was chosen, as far as nothing else has started under the same limits meanwhile."""
+        gates = {job.gate for job in found.chosen if job.gate is not None}
+        queues = {job.queue for job in found.chosen if job.queue in found.queues}
+        jobs = [
+            job._asdict() | {"part": found.parts[job.id], "limited": job.queue in queues}
+            for job in found.chosen
+        ]
+        request = {
+            "worker": demand.worker,
+            "claim_id": demand.claim_id,
+            "gates": [found.gates[name] for name in gates],
+            "queues": [found.queues[name] for name in queues],
+            "jobs": jobs,
+        }
+        claims = read_claims(await self._calls.write("seize", request, rows=len(jobs)))
+        return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
+
+    async def _prune_gates(self, after: str) -> tuple[int, str]:
+        request = {"after": after, "stretch": _PRUNED_GATES_PER_CALL}
+        facts, _ = await self._calls.write("prune_gates", request)
+        return facts["gone"], facts["last"]
+
+    async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
+        """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
+        answer = await self._calls.read("outlook", {"queue": queue, "gate": gate})
+        limits = tuple(
+            LimitFacts.of(
+                found["kind"],
+                found["name"],
+                read_gate(found),
+                running=found["running"],
+                starts=_read_starts(found.get("starts")),
+                now=answer.now,
+            )
+            for found in answer.facts["limits"]
+        )
+        facts = answer.facts
+        return QueueOutlook(answer.now, facts.get("paused_at"), facts.get("paused_reason"), limits)
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim of a worker whose answer was lost had handed out and is still held."""
@@ -222,7 +320,7 @@ class RedisRuns(RedisStorePart):
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
         _, found = await self._calls.read("attempts", {"id": job_id})
-        return sorted(map(read_attempt, found), key=lambda attempt: attempt.fence)
+        return sorted((read_record(StoredAttempt, row) for row in found), key=lambda attempt: attempt.fence)
 
     async def logs(self, job_id: str, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""

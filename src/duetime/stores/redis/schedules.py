@@ -24,7 +24,7 @@ from duetime.stores.redis.rows import (
     job_fields,
     read_entry,
     read_job_with_claim,
-    read_schedule,
+    read_record,
 )
 from duetime.stores.redis.runs import callbacks_of_cancelled
 
@@ -63,7 +63,7 @@ class RedisSchedules(RedisEnqueuing):
         """Return what is to be fired or to go on now, and when to look again."""
         # One more of each than asked for tells whether others have to wait.
         facts, found = await self._calls.read("due_schedules", {"ahead": ahead, "limit": limit + 1})
-        schedules = [read_schedule(row) for row in found]
+        schedules = [read_record(StoredSchedule, row) for row in found]
         due = DueSchedules(facts["now"], schedules, facts.get("next_at"), facts.get("resumes_at"))
         return due.up_to(limit)
 
@@ -132,7 +132,11 @@ class RedisSchedules(RedisEnqueuing):
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         asked = {"after": "", "most": _ROWS_PER_CALL}
-        return [read_schedule(row) async for _, some in self._walk("schedules", asked) for row in some]
+        return [
+            read_record(StoredSchedule, row)
+            async for _, some in self._walk("schedules", asked)
+            for row in some
+        ]
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""
@@ -142,7 +146,7 @@ class RedisSchedules(RedisEnqueuing):
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""
         _, found = await self._calls.read("get_schedules", {"names": sorted(names)})
-        return [read_schedule(row) for row in found]
+        return [read_record(StoredSchedule, row) for row in found]
 
     async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
         """Return the records of a schedule for a stretch of time, by occurrence."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Self, TypeAlias
 
@@ -20,7 +20,6 @@ from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.redis.control import RedisControl
 from duetime.stores.redis.copying import RedisCopying
 from duetime.stores.redis.hints import RedisHintListener
-from duetime.stores.redis.limits import RedisLimits
 from duetime.stores.redis.reads import RedisReads
 from duetime.stores.redis.runs import RedisRuns
 from duetime.stores.redis.schedules import RedisSchedules
@@ -39,7 +38,6 @@ class RedisStore(
     RedisRuns,
     RedisWorkers,
     RedisControl,
-    RedisLimits,
     RedisReads,
     RedisCopying,
 ):
@@ -86,7 +84,7 @@ class RedisStore(
                 f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
                 f"{status.wanted}; {remedy}"
             )
-        for weak in [found for found in await check_settings(self._calls) if not found.ok]:
+        for weak in [found for found in await self._check_settings() if not found.ok]:
             text = f"{self._calls.address}: {weak.detail}; {weak.fix}"
             if self._calls.address.strict:
                 raise StoreUnusable(text)
@@ -167,171 +165,143 @@ class RedisStore(
 
     async def now(self) -> Instant:
         """Return the store's clock."""
-        facts, _ = await self._calls.read("meta")
-        now: Instant = facts["now"]
-        return now
+        return (await self._calls.read("meta")).now
 
     async def doctor(self) -> list[DoctorCheck]:
-        """Look for settings that weaken a promise."""
+        """Look for settings that weaken a promise, and whether changes can be made."""
         status = await self.schema_status()
         fits = status.found == status.wanted
-        schema = DoctorCheck(
-            name="schema",
-            ok=fits,
-            detail=f"what is stored has version {status.found}, this code needs {status.wanted}",
-            fix=None if fits else f"duetime migrate --url {self._url}",
+        versions = f"what is stored has version {status.found}, this code needs {status.wanted}"
+        servers = (await self._calls.servers()).items()
+        tls = examine_tls(
+            await self._calls.transport(),
+            encrypt="set tls-port on the server, and begin the URL with rediss",
+            verify="leave ssl_cert_reqs out of the URL, and name who signed the certificate: ?ssl_ca_certs=ca.pem",
         )
-        found = [schema, await self._rows(), *await check_all(self._calls)]
-        return [*found, await self._try_to_write()] if fits else found
+        found = [
+            _checked("schema", versions, wrong=not fits, fix=f"duetime migrate --url {self._url}"),
+            await self._check_rows(),
+            *await self._check_settings(),
+            *_first_wrong(
+                [_named(server, (_check_disk(info), _check_memory(info))) for server, info in servers]
+            ),
+            tls,
+        ]
+        return [*found, await self._check_writes()] if fits else found
 
-    async def _rows(self) -> DoctorCheck:
-        """Tell of jobs that cannot be read, and how to see what is wrong with the first."""
+    async def _check_settings(self) -> list[DoctorCheck]:
+        """Look for settings that weaken a promise, whatever the server does at present."""
+        servers = (await self._calls.servers()).items()
+        found = [_named(server, _check_server_settings(info)) for server, info in servers]
+        return [*_first_wrong(found), await self._check_hints()]
+
+    async def _check_hints(self) -> DoctorCheck:
+        channel, user = f"{self._calls.key_prefix}:hints", self._calls.address.username or "default"
+        try:
+            with self._calls.translated():
+                # To a worker that does not exist.
+                await self._calls.client.publish(channel, "* worker -")
+        except StoreUnusable as error:
+            if not isinstance(error.__cause__, NoPermissionError):
+                raise
+            detail = (
+                "the user has no right to the channel for hints: workers look for jobs at intervals instead"
+            )
+            return _checked("hints", detail, wrong=True, fix=f"redis-cli ACL SETUSER {user} '&{channel}'")
+        return _checked("hints", "workers tell each other of new jobs")
+
+    async def _check_rows(self) -> DoctorCheck:
+        """Look for jobs that cannot be read, and tell how to see what is wrong with the first."""
         facts, _ = await self._calls.read("aside")
         if not facts["count"]:
-            return DoctorCheck(name="rows", ok=True, detail="all can be read")
-        tag, first = self._calls.tag, facts["first"]
-        return DoctorCheck(
-            name="rows",
-            ok=False,
-            detail=f"{facts['count']} jobs cannot be read, because somebody has edited them",
-            fix=f"look at them: ZRANGE {tag}:aside 0 -1, HGETALL {tag}:job:{first}; a minute after one is mended or "
-            "deleted, workers see it",
+            return _checked("rows", "all can be read")
+        keys, first = self._calls.key_prefix, facts["first"]
+        fix = (
+            f"look at them: ZRANGE {keys}:aside 0 -1, HGETALL {keys}:job:{first}; a minute after one is mended or "
+            "deleted, workers see it"
         )
+        detail = f"{facts['count']} jobs cannot be read, because they were edited by hand"
+        return _checked("rows", detail, wrong=True, fix=fix)
 
-    async def _try_to_write(self) -> DoctorCheck:
+    async def _check_writes(self) -> DoctorCheck:
         """Tell whether a change can be made, by one that changes nothing."""
         try:
             await self.migrate()
         except StoreError as error:
             return DoctorCheck.refused("writes", error)
-        return DoctorCheck(name="writes", ok=True, detail="the server takes changes")
+        return _checked("writes", "the server takes changes")
 
 
-async def check_settings(calls: FunctionCalls) -> list[DoctorCheck]:
-    """Return one finding for each setting that counts."""
+def _checked(name: str, detail: str, *, wrong: bool = False, fix: str | None = None) -> DoctorCheck:
+    return DoctorCheck(name=name, ok=not wrong, detail=detail, fix=fix if wrong else None)
+
+
+def _named(server: str, checks: Iterable[DoctorCheck]) -> list[DoctorCheck]:
+    return [replace(check, detail=f"{server}: {check.detail}") if server else check for check in checks]
+
+
+def _first_wrong(found: Iterable[Iterable[DoctorCheck]]) -> list[DoctorCheck]:
+    """Return each check once, for the first server where something is wrong, if there is one."""
+    return [next((one for one in same if not one.ok), same[0]) for same in zip(*found, strict=True)]
+
+
+def _check_server_settings(info: ServerInfo) -> list[DoctorCheck]:
+    version = str(info.get("redis_version", ""))
+    policy = str(info.get("maxmemory_policy", ""))
+    evicts = policy not in {"", "noeviction"}
+    follows = info.get("role", "master") != "master"
     return [
-        *_first_failed(await calls.servers(), _version, _persistence, _eviction, _role),
-        await _hint_channel(calls),
+        _checked(
+            "version",
+            f"the server is Redis {version}" if version else "the server does not tell its version",
+            wrong=bool(version) and int(version.partition(".")[0]) < _OLDEST_VERSION,
+            fix=f"upgrade to Redis {_OLDEST_VERSION} or later",
+        ),
+        _check_persistence(info),
+        _checked(
+            "eviction",
+            (f"maxmemory-policy is {policy}" if policy else "the server does not tell its maxmemory-policy")
+            + (": when memory is full, the server drops jobs" if evicts else ""),
+            wrong=evicts,
+            fix="redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
+        ),
+        _checked(
+            "role",
+            "the server is a replica, which takes no changes" if follows else "the server is a primary",
+            wrong=follows,
+            fix="point the URL at the primary",
+        ),
     ]
 
 
-async def check_all(calls: FunctionCalls) -> list[DoctorCheck]:
-    """Return the same with what may be in a bad way at present."""
-    tls = examine_tls(
-        await calls.transport(),
-        encrypt="set tls-port on the server, and begin the URL with rediss",
-        verify="leave ssl_cert_reqs out of the URL, and name who signed the certificate: ?ssl_ca_certs=ca.pem",
-    )
-    return [*await check_settings(calls), *_first_failed(await calls.servers(), _disk, _memory), tls]
-
-
-def _first_failed(
-    servers: Mapping[str, ServerInfo], *examinations: Callable[[ServerInfo], DoctorCheck]
-) -> list[DoctorCheck]:
-    """Examine all servers; for each examination tell of the first where something is wrong."""
-    return [
-        next((check for check in found if not check.ok), found[0])
-        for examine in examinations
-        if (found := [_with_server(server, examine(info)) for server, info in servers.items()])
-    ]
-
-
-def _with_server(server: str, check: DoctorCheck) -> DoctorCheck:
-    return replace(check, detail=f"{server}: {check.detail}") if server else check
-
-
-def _version(info: ServerInfo) -> DoctorCheck:
-    if "redis_version" not in info:
-        return DoctorCheck(name="version", ok=True, detail="the server does not tell its version")
-    version = str(info["redis_version"])
-    ok = int(version.partition(".")[0]) >= _OLDEST_VERSION
-    fix = None if ok else f"upgrade to Redis {_OLDEST_VERSION} or later"
-    return DoctorCheck(name="version", ok=ok, detail=f"the server is Redis {version}", fix=fix)
-
-
-def _persistence(info: ServerInfo) -> DoctorCheck:
+def _check_persistence(info: ServerInfo) -> DoctorCheck:
+    detail, setting = "every change is written to the append-only file", None
     if "aof_enabled" not in info:
-        return DoctorCheck(
-            name="persistence", ok=True, detail="the server does not tell how it keeps its data"
-        )
-    if not info["aof_enabled"]:
-        return DoctorCheck(
-            name="persistence",
-            ok=False,
-            detail="no append-only file is kept: a restart of the server loses jobs",
-            fix="redis-cli CONFIG SET appendonly yes, and the same in redis.conf",
-        )
-    if info.get("appendfsync") == "no":
-        return DoctorCheck(
-            name="persistence",
-            ok=False,
-            detail="appendfsync is no: if its machine fails, the server loses half a minute",
-            fix="redis-cli CONFIG SET appendfsync everysec, and the same in redis.conf",
-        )
-    return DoctorCheck(name="persistence", ok=True, detail="every change is written to the append-only file")
+        detail = "the server does not tell how it keeps its data"
+    elif not info["aof_enabled"]:
+        detail, setting = "no append-only file is kept: a restart of the server loses jobs", "appendonly yes"
+    elif info.get("appendfsync") == "no":
+        detail = "appendfsync is no: if its machine fails, the server loses half a minute"
+        setting = "appendfsync everysec"
+    fix = f"redis-cli CONFIG SET {setting}, and the same in redis.conf"
+    return _checked("persistence", detail, wrong=setting is not None, fix=fix)
 
 
-def _disk(info: ServerInfo) -> DoctorCheck:
-    troubles = [
-        what
-        for what, status in (
-            ("the append-only file", "aof_last_write_status"),
-            ("a snapshot", "rdb_last_bgsave_status"),
-        )
-        if info.get(status, "ok") != "ok"
-    ]
-    if not troubles:
-        return DoctorCheck(name="disk", ok=True, detail="the server can write to its disk")
-    return DoctorCheck(
-        name="disk",
-        ok=False,
-        detail=f"the server could not write {' and '.join(troubles)}: until it can, it may refuse changes",
-        fix="make room on its disk and look into its log; it goes on by itself",
-    )
+def _check_disk(info: ServerInfo) -> DoctorCheck:
+    writes = {"aof_last_write_status": "the append-only file", "rdb_last_bgsave_status": "a snapshot"}
+    failed = [what for status, what in writes.items() if info.get(status, "ok") != "ok"]
+    if not failed:
+        return _checked("disk", "the server can write to its disk")
+    detail = f"the server could not write {' and '.join(failed)}: until it can, it may refuse changes"
+    fix = "make room on its disk and look into its log; it goes on by itself"
+    return _checked("disk", detail, wrong=True, fix=fix)
 
 
-def _eviction(info: ServerInfo) -> DoctorCheck:
-    if "maxmemory_policy" not in info:
-        return DoctorCheck(name="eviction", ok=True, detail="the server does not tell its maxmemory-policy")
-    policy = str(info["maxmemory_policy"])
-    ok = policy == "noeviction"
-    detail = f"maxmemory-policy is {policy}" + ("" if ok else ": when memory is full, the server drops jobs")
-    fix = None if ok else "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf"
-    return DoctorCheck(name="eviction", ok=ok, detail=detail, fix=fix)
-
-
-def _memory(info: ServerInfo) -> DoctorCheck:
+def _check_memory(info: ServerInfo) -> DoctorCheck:
     used, most = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     if not most or used < most:
         bound = f"of {most:,} bytes" if most else "and has no bound"
-        return DoctorCheck(name="memory", ok=True, detail=f"the data takes {used:,} {bound}")
-    return DoctorCheck(
-        name="memory",
-        ok=False,
-        detail=f"the data takes {used:,} bytes, and maxmemory is {most:,}: new jobs are refused",
-        fix="raise maxmemory, keep less (`retention`), or purge what has ended",
-    )
-
-
-def _role(info: ServerInfo) -> DoctorCheck:
-    ok = info.get("role", "master") == "master"
-    detail = "the server is a primary" if ok else "the server is a replica, which takes no changes"
-    return DoctorCheck(name="role", ok=ok, detail=detail, fix=None if ok else "point the URL at the primary")
-
-
-async def _hint_channel(calls: FunctionCalls) -> DoctorCheck:
-    channel = f"{calls.tag}:hints"
-    try:
-        with calls.translated():
-            # To a worker that does not exist.
-            await calls.client.publish(channel, "* worker -")
-    except StoreUnusable as error:
-        if not isinstance(error.__cause__, NoPermissionError):
-            raise
-        return DoctorCheck(
-            name="hints",
-            ok=False,
-            detail="the user has no right to the channel for hints: workers look for jobs at intervals instead",
-            fix=f"redis-cli ACL SETUSER {calls.address.username or 'default'} '&{channel}'",
-        )
-    return DoctorCheck(name="hints", ok=True, detail="workers tell each other of new jobs")
+        return _checked("memory", f"the data takes {used:,} {bound}")
+    detail = f"the data takes {used:,} bytes, and maxmemory is {most:,}: new jobs are refused"
+    fix = "raise maxmemory, keep less (`retention`), or purge what has ended"
+    return _checked("memory", detail, wrong=True, fix=fix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Final
 
 from duetime.errors import StoreMoved
 from duetime.model.job import JobId, Token
@@ -15,8 +15,8 @@ from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues, command_fields, read_command, worker_fields
-from duetime.stores.redis.runs import RescuedClaim, read_rescued_claims
+from duetime.stores.redis.rows import ServerAnswer, command_fields, read_record, worker_fields
+from duetime.stores.redis.runs import read_rescued_jobs
 
 _RESCUED_PER_CALL: Final = 1_000
 """How many jobs one call takes over, if no dead worker had more."""
@@ -31,11 +31,10 @@ class RedisWorkers(RedisStorePart):
         """Add a living worker and return the store's clock; raises `StoreMoved` where the work goes on elsewhere."""
         request = {"worker": worker_fields(worker), "lease": lease}
         # Others watch its process from now on, to be there when it dies.
-        facts, _ = await self._calls.write("register", request, hints=[Hint("workers")])
-        if "moved" in facts:
-            raise StoreMoved(facts["moved"])
-        now: Instant = facts["now"]
-        return now
+        answer = await self._calls.write("register", request, hints=[Hint("workers")])
+        if "moved" in answer.facts:
+            raise StoreMoved(answer.facts["moved"])
+        return answer.now
 
     async def pulse(
         self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
@@ -44,20 +43,16 @@ class RedisWorkers(RedisStorePart):
         said = {name: value for name, value in asdict(stats).items() if value is not None}
         asked = None if wants is None else asdict(wants)
         request = {"worker": worker, "lease": lease, "stats": said, "wants": asked}
-        facts, held = await self._calls.write("pulse", request)
-        sight = None
-        if wants is not None:
-            sight = PulseFindings(
-                facts.get("due_at"),
-                facts.get("fires_at"),
-                facts.get("resumes_at"),
-                facts.get("orphans", False),
-            )
-        return _read_pulse(facts, held, sight=sight)
+        answer = await self._calls.write("pulse", request)
+        if wants is None:
+            return _read_pulse(answer)
+        facts = answer.facts
+        moments = facts.get("due_at"), facts.get("fires_at"), facts.get("resumes_at")
+        return _read_pulse(answer, PulseFindings(*moments, facts.get("orphans", False)))
 
     async def attend(self, worker: WorkerId) -> Pulse:
         """Answer as `pulse` does without renewing anything."""
-        return _read_pulse(*await self._calls.read("attend", {"worker": worker}))
+        return _read_pulse(await self._calls.read("attend", {"worker": worker}))
 
     async def retire(self, worker: WorkerId) -> None:
         """Mark a worker as stopped."""
@@ -83,23 +78,15 @@ class RedisWorkers(RedisStorePart):
             await self._calls.write("reconsider", {"most": _RECONSIDERED_PER_CALL})
         request = {"worker": worker, "claim_id": claim_id, "most": _RESCUED_PER_CALL}
         dead: list[WorkerId] = []
-        adopted: list[RescuedClaim] = []
+        adopted: list[OrphanedJob] = []
         more: bool = found["orphans"]
         while more:
             answer = await self._calls.write("rescue", request)
             dead += answer.facts["dead"]
-            adopted += read_rescued_claims(answer)
+            adopted += read_rescued_jobs(answer)
             more = answer.facts["more"]
-        suspects = _suspected_jobs(adopted)
-        return RescueResult(
-            dead,
-            [
-                OrphanedJob(
-                    claim, before, started_at, claim.job_id in suspects, claim.due_at <= claim.claimed_at
-                )
-                for claim, before, started_at in adopted
-            ],
-        )
+        blamed = _blamed_jobs(adopted)
+        return RescueResult(dead, [job._replace(blamed=job.claim.job_id in blamed) for job in adopted])
 
     async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
         """Tell workers that are alive, and hint them."""
@@ -107,7 +94,7 @@ class RedisWorkers(RedisStorePart):
             return []
         request = {"commands": [command_fields(command) for command in commands]}
         _, found = await self._calls.write("send", request)
-        stored = [read_command(row) for row in found]
+        stored = [read_record(Command, row) for row in found]
         for worker in {command.worker for command in stored}:
             self._calls.subscribers.notify(Hint("worker", worker))
         return stored
@@ -115,7 +102,7 @@ class RedisWorkers(RedisStorePart):
     async def take_commands(self, worker: WorkerId) -> list[Command]:
         """Return what a worker was told and has not answered, oldest first."""
         _, found = await self._calls.write("take_commands", {"worker": worker})
-        return [read_command(row) for row in found]
+        return [read_record(Command, row) for row in found]
 
     async def finish_command(self, command: CommandId, outcome: str) -> None:
         """Record what came of a command."""
@@ -124,22 +111,21 @@ class RedisWorkers(RedisStorePart):
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""
         _, found = await self._calls.read("commands", {"ids": ids})
-        return [read_command(row) for row in found]
+        return [read_record(Command, row) for row in found]
 
     async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
         """Return what a worker was told last, newest first."""
         _, found = await self._calls.read("commands_of", {"worker": worker, "limit": limit})
-        return [read_command(row) for row in found]
+        return [read_record(Command, row) for row in found]
 
 
-def _read_pulse(
-    facts: NamedValues, held: Sequence[Sequence[Any]], *, sight: PulseFindings | None = None
-) -> Pulse:
+def _read_pulse(answer: ServerAnswer, sight: PulseFindings | None = None) -> Pulse:
+    facts, held = answer
     if not facts["alive"]:
-        return Pulse(alive=False, now=facts["now"])
+        return Pulse(alive=False, now=answer.now)
     return Pulse(
         alive=True,
-        now=facts["now"],
+        now=answer.now,
         held=frozenset(Token(*row[:3]) for row in held),
         cancelling=frozenset(row[0] for row in held if row[3] is not None),
         commands=facts["commands"],
@@ -151,9 +137,10 @@ def _read_pulse(
     )
 
 
-def _suspected_jobs(adopted: Iterable[RescuedClaim]) -> frozenset[JobId]:
-    started: defaultdict[str, list[CrashSuspect]] = defaultdict(list)
-    for claim, before, started_at in adopted:
-        if before and (started_at is not None or claim.due_at <= claim.claimed_at):
-            started[before].append(CrashSuspect(claim.job_id, claim.crashes))
-    return frozenset(job_id for group in started.values() if (job_id := blamed_job(group)) is not None)
+def _blamed_jobs(adopted: Iterable[OrphanedJob]) -> frozenset[JobId]:
+    """Return the job of each dead worker that was the only suspect."""
+    suspects: defaultdict[str, list[CrashSuspect]] = defaultdict(list)
+    for job in adopted:
+        if job.worker and (job.started_at is not None or job.suspected):
+            suspects[job.worker].append(CrashSuspect(job.claim.job_id, job.claim.crashes))
+    return frozenset(job_id for group in suspects.values() if (job_id := blamed_job(group)) is not None)

@@ -13,6 +13,7 @@ from duetime.model.time import Instant
 from duetime.stores.base import CancelAnswer, Hint, QueueOutlook
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.job_control import cancel
+from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import read_gate, read_starts
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
@@ -45,10 +46,9 @@ class SqlQueues(SqlSubject):
         return QueueOutlook(now, paused_at, reason, tuple(facts))
 
     @read()
-    def paused_queues(self) -> Script[Mapping[str, str | None]]:
-        """Return the paused queues with their reasons."""
-        found = yield Query(self._sql.queues, {})
-        return {name: reason for name, paused_at, reason, *_ in found if paused_at is not None}
+    def queues(self) -> Script[list[StoredQueue]]:
+        """Return what is set for queues, by name."""
+        return (yield from _read_queues(self._sql))
 
     @write(atomic=False)
     def set_queue_limit(self, queue: str, limit: Gate | None) -> HintingScript[None]:
@@ -57,13 +57,6 @@ class SqlQueues(SqlSubject):
         rate = {"rate_count": rule.count, "rate_period": None if rule.count is None else rule.period}
         yield Query(self._sql.set_queue_limit, {"queue": queue, "most": rule.most, **rate})
         yield Hint("jobs")
-
-    @read()
-    def queue_limits(self) -> Script[Mapping[str, Gate]]:
-        """Return the limited queues with their limits."""
-        found = yield Query(self._sql.queues, {})
-        limits = {name: read_gate(*rule) for name, _, _, *rule in found}
-        return {name: limit for name, limit in limits.items() if limit != UNLIMITED}
 
     @read(rows=None)
     def counts(self) -> Script[Mapping[tuple[str, State], int]]:
@@ -74,7 +67,7 @@ class SqlQueues(SqlSubject):
     @read(rows=None)
     def census(self, *, most: int) -> Script[QueueCensus]:
         """Count what is in each queue, up to a bound for each thing that is counted."""
-        settings = yield Query(self._sql.queues, {})
+        queues = yield from _read_queues(self._sql)
         tallies: list[StateCount] = []
         for queue, _, due, later in (yield Query(self._sql.tally_waiting, {"most": most})):
             tallies.append(StateCount(queue, State.PENDING, due, due=True, whole=due < most))
@@ -89,10 +82,7 @@ class SqlQueues(SqlSubject):
             if State(state).terminal:
                 tallies.append(StateCount(queue, State(state), count, started=bool(started)))
         return QueueCensus(
-            queues=[
-                StoredQueue(name=name, paused_at=at, paused_reason=why, limit=read_gate(*rule))
-                for name, at, why, *rule in settings
-            ],
+            queues=queues,
             tallies=tallies,
             gates_whole=sum(row[-1] for row in gated) < most,
             history_whole=sum(row[-1] for row in latest) < most,
@@ -109,3 +99,11 @@ class SqlQueues(SqlSubject):
             return 0
         answers = yield from cancel(self._sql, [row[0] for row in found], reason=reason)
         return list(answers.values()).count(CancelAnswer.CANCELLED)
+
+
+def _read_queues(sql: Statements) -> Script[list[StoredQueue]]:
+    found = yield Query(sql.queues, {})
+    return [
+        StoredQueue(name=name, paused_at=at, paused_reason=why, limit=read_gate(*rule))
+        for name, at, why, *rule in found
+    ]

@@ -14,6 +14,11 @@ from duetime.testing.conformance.kit import finish, hire, job, put, read, take, 
 from duetime.testing.conformance.suite import StoreSuite
 
 
+async def paused_queues(store: Store) -> dict[str, str | None]:
+    """Return the paused queues with their reasons."""
+    return {queue.name: queue.paused_reason for queue in await store.queues() if queue.paused_at is not None}
+
+
 class TestCancel(StoreSuite):
     """`cancel`."""
 
@@ -136,13 +141,13 @@ class TestQueues(StoreSuite):
 
     @pytest.mark.covers("nothing-to-see")
     async def test_paused_queues_are_listed_with_their_reasons(self, store: Store, other: Store) -> None:
-        assert await store.paused_queues() == {}
+        assert await paused_queues(store) == {}
         await store.pause_queue("a", reason="it's broken")
         await store.pause_queue("b", reason=None)
-        assert await other.paused_queues() == {"a": "it's broken", "b": None}
+        assert await paused_queues(other) == {"a": "it's broken", "b": None}
         await other.resume_queue("a")
         await other.resume_queue("never paused")
-        assert await store.paused_queues() == {"b": None}
+        assert await paused_queues(store) == {"b": None}
 
     async def test_a_pause_leaves_running_jobs_alone(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")
@@ -155,4 +160,4 @@ class TestQueues(StoreSuite):
     async def test_pausing_twice_keeps_the_later_reason(self, store: Store) -> None:
         for reason in ("first", "second"):
             await store.pause_queue("a", reason=reason)
-        assert await store.paused_queues() == {"a": "second"}
+        assert await paused_queues(store) == {"a": "second"}

@@ -284,6 +284,6 @@ async def test_nor_is_it_counted_on_redis_where_the_primary_has_to_be_asked_for(
 
     await calls.open()
     calls._client = Client()
-    within = calls.timeouts.deadline(repeatable=True).first
-    await asyncio.gather(*(calls._send(("FCALL_RO", str(n)), within=within) for n in range(6)))
+    timeout = calls.timeouts.deadline(repeatable=True).first
+    await asyncio.gather(*(calls._send(("FCALL_RO", str(n)), timeout=timeout) for n in range(6)))
     assert len(served) == 6

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from duetime.stores.redis.connection import function_library
+from duetime.stores.redis.connection import LIBRARY, LIBRARY_SOURCE
 
 
 def test_the_text_says_its_name() -> None:
-    assert function_library().source.startswith(f"#!lua name={function_library().name}\n")
+    assert LIBRARY_SOURCE.startswith(f"#!lua name={LIBRARY}\n")

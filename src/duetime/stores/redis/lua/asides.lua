@@ -7,8 +7,7 @@ local LOOK_AGAIN_AFTER = 60 * 1000000
 
 -- Return some of the jobs that were not looked at for a while.
 function asides.due(most)
-  local before = string.format('%d', now - LOOK_AGAIN_AFTER)
-  return redis.call('ZRANGE', key('aside'), '-inf', before, 'BYSCORE', 'LIMIT', 0, most)
+  return up_to(key('aside'), now - LOOK_AGAIN_AFTER, most)
 end
 
 -- Forget a job that was deleted by hand, wherever it is known to be listed.

@@ -11,7 +11,7 @@ local function pack_command(id)
   local values = redis.call('HMGET', key('command', id), unpack(COMMAND))
   if not values[1] then return nil end
   for place, name in ipairs(COMMAND) do
-    values[place] = values[place] and (COMMAND_NUMBERS[name] and tonumber(values[place]) or values[place]) or nil
+    values[place] = COMMAND_NUMBERS[name] and tonumber(values[place]) or values[place] or nil
   end
   values[#COMMAND] = values[#COMMAND] == '1'
   return pack_row(values, #COMMAND)
@@ -24,7 +24,7 @@ end
 
 -- Give up what a worker that is gone was told.
 function commands.drop(worker, reason)
-  for _, id in ipairs(redis.call('ZRANGE', key('told', worker), 0, -1)) do
+  for _, id in ipairs(members('told', worker)) do
     answer(id, reason)
     redis.call('HSET', key('command', id), 'dropped', 1)
   end
@@ -50,7 +50,7 @@ verb('send', WRITES, function(asked)
 end)
 
 verb('take_commands', WRITES, function(asked)
-  local ids = redis.call('ZRANGE', key('told', asked.worker), 0, -1)
+  local ids = members('told', asked.worker)
   for _, id in ipairs(ids) do redis.call('HSETNX', key('command', id), 'taken_at', now) end
   return reply({}, collect(ids, pack_command))
 end)

@@ -24,11 +24,7 @@ local FOR_GOOD = {
 }
 local OF_ALL = {
   {'live', function(job) if LIVE[job.state] then return '', ZERO end end},
-  {'claim', function(job)
-    if job.state == 'pending' and not job.gate then
-      return line_of(job), job.due_at
-    end
-  end},
+  {'claim', function(job) if job.state == 'pending' and not job.gate then return line_of(job), job.due_at end end},
   {'held', function(job) if job.state == 'running' then return job.worker or '', ZERO end end},
   {'busy', function(job) if job.state == 'running' and limited(job.queue) then return job.queue, ZERO end end},
   {'unsuccessful', function(job) if not LIVE[job.state] and job.state ~= 'succeeded' then return '', ZERO end end},
@@ -46,12 +42,8 @@ local OF_SCHEDULED = {
   {'live', function(job) if LIVE[job.state] then return job.schedule, job.occurrence or ZERO end end},
   {'running', function(job) if job.state == 'running' then return job.schedule, ZERO end end},
   {'occurrences', function(job) if job.occurrence then return job.schedule, job.occurrence end end},
-  {'succeeded', function(job)
-    if job.occurrence and job.state == 'succeeded' then return job.schedule, job.occurrence end
-  end},
-  {'failed', function(job)
-    if job.occurrence and job.state == 'failed' then return job.schedule, job.occurrence end
-  end},
+  {'succeeded', function(job) if job.state == 'succeeded' then return job.occurrence and job.schedule, job.occurrence end end},
+  {'failed', function(job) if job.state == 'failed' then return job.occurrence and job.schedule, job.occurrence end end},
 }
 
 -- The indexes that list the parts of another index.
@@ -77,16 +69,9 @@ local changes = {}
 local coming, leaving = {}, {}
 
 local function part_of(all, name, part)
-  local parts = all[name]
-  if not parts then
-    parts = {}
-    all[name] = parts
-  end
-  local found = parts[part]
-  if not found then
-    found = {}
-    parts[part] = found
-  end
+  local parts = all[name] or {}
+  local found = parts[part] or {}
+  all[name], parts[part] = parts, found
   return found
 end
 

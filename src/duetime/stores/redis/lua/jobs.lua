@@ -89,11 +89,6 @@ function steps.free(step)
   return step.id
 end
 
--- What fails half way stays half done, so that nothing is begun that cannot be ended.
-local function check(new)
-  if not STATES[new.state] then error({err = 'DUETIME there is no state ' .. tostring(new.state)}) end
-end
-
 -- Whether none of these keys is there.
 local function all_fresh(names)
   for first = 1, #names, CHUNK do
@@ -110,32 +105,30 @@ local function store_alike(alike)
   local told, names = alike.rows, {}
   for place = 1, #told, ALIKE do names[#names + 1] = key('job', told[place]) end
   local fresh, soonest = all_fresh(names), string.format('%d', now + alike.delay)
-  local add = #names == 1 and rows.add_alone or rows.add_to_line
   for place, name in ipairs(names) do
     if fresh or redis.call('EXISTS', name) == 0 then
       local id, payload, due_at = unpack(told, (place - 1) * ALIKE + 1, place * ALIKE)
       due_at = due_at and string.format('%d', due_at) or soonest
-      add(id, name, alike.line, due_at, payload, alike.columns)
+      rows.add_to_line(id, name, alike.line, due_at, payload, alike.columns)
     end
   end
 end
 
+-- Store jobs of one kind without keys; or take the steps that were decided on what a look at keys had found, if that still
+-- holds.
 verb('enqueue', WRITES, function(asked)
-  for _, new in ipairs(asked.jobs or {}) do check(new) end
-  audit.add(asked.entries)
-  if not asked.alike then return reply({ids = jobs.store_all(asked.jobs)}) end
-  store_alike(asked.alike)
-  return reply({})
-end)
-
--- The same where some have keys: what to do was decided on what a look had found, and is done only if that still holds.
-verb('place', WRITES, function(asked)
+  if asked.alike then
+    audit.add(asked.entries)
+    store_alike(asked.alike)
+    return reply({done = true})
+  end
   if not as_seen(asked.keys) then return reply({done = false}, collect(asked.keys, pack_holder)) end
+  -- What fails half way stays half done, so that nothing is begun that cannot be ended.
   for _, step in ipairs(asked.steps) do
-    if step.job then check(step.job) end
+    if step.job and not STATES[step.job.state] then
+      error({err = 'DUETIME there is no state ' .. tostring(step.job.state)})
+    end
   end
   audit.add(asked.entries)
-  local ids = {}
-  for place, step in ipairs(asked.steps) do ids[place] = steps[step.verb](step) end
-  return reply({done = true, ids = ids})
+  return reply({done = true, ids = collect(asked.steps, function(step) return steps[step.verb](step) end)})
 end)

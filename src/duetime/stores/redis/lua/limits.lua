@@ -13,7 +13,7 @@ local function running_in(queue)
 end
 
 local function due(name, most)
-  return redis.call('ZRANGE', name, '-inf', string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
+  return up_to(name, moment, most, 'WITHSCORES')
 end
 
 -- Return ids with due times in pairs as a list of jobs, each with the part of an index that lists it.
@@ -36,10 +36,8 @@ local function survey_queue(name, tasks, most)
     before = priority
     if tasks[task] then listed(due(key('claim', line), most), waiting, priority, line) end
   end
-  return {
-    name = name, most = facts.most, count = facts.rate_count, period = facts.rate_period, starts = facts.starts,
-    running = running_in(name), jobs = waiting,
-  }
+  facts.queue, facts.running, facts.jobs = name, running_in(name), waiting
+  return facts
 end
 
 -- Tell how full a gate is, and which jobs of one place there are due.
@@ -59,7 +57,7 @@ local PLACE = {'task', 'gate', 'queue', 'priority'}
 -- Return the places of the jobs that fell due last, and whether these are all.
 local function latest_places(most)
   local found = {}
-  local ids = redis.call('ZRANGE', key('gated'), string.format('%d', now), '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
+  local ids = redis.call('ZRANGE', key('gated'), moment, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
     local job = rows.glance(id, PLACE)
     if job and job.task and job.gate and job.queue and job.priority then
@@ -89,17 +87,17 @@ end
 -- Look for jobs that limits may let through: those that fell due last, so that a new one is found at once, and some
 -- behind where the last look stopped.
 verb('survey', READS, function(asked)
-  local answer = {queues = {}, places = {}, cut = ''}
+  local answer = {limits = {}, cut = ''}
   local served, tasks, seen = set_of(asked.queues), set_of(asked.tasks), {}
   for _, name in ipairs(asked.queues) do
     if queues.limited(name) and not queues.paused(name) then
-      table.insert(answer.queues, survey_queue(name, tasks, asked.limit))
+      table.insert(answer.limits, survey_queue(name, tasks, asked.limit))
     end
   end
   local function look(place, left)
     local told = not seen[place] and survey_place(place, served, tasks, math.max(1, math.min(asked.limit, left)))
     seen[place] = true
-    if told then table.insert(answer.places, told) end
+    if told then table.insert(answer.limits, told) end
     return told and #told.jobs or 0
   end
   local latest, whole = latest_places(asked.latest)
@@ -114,7 +112,7 @@ end)
 local function note_starts(name, keep, count)
   local starts = {}
   for start in string.gmatch(redis.call('HGET', name, 'starts') or '', '%d+') do starts[#starts + 1] = start end
-  for _ = 1, count do starts[#starts + 1] = string.format('%d', now) end
+  for _ = 1, count do starts[#starts + 1] = moment end
   local first = math.max(1, #starts - keep + 1)
   redis.call('HSET', name, 'starts', table.concat(starts, ',', first))
 end
@@ -134,8 +132,8 @@ local function still_open_queues(list)
   local open = still_open(list, 'queue', running_in)
   for name, barrier in pairs(open) do
     local now_set = queues.read(name)
-    local same = now_set.most == barrier.most and now_set.rate_count == barrier.count
-      and now_set.rate_period == barrier.period
+    local same = now_set.most == barrier.most and now_set.rate_count == barrier.rate_count
+      and now_set.rate_period == barrier.rate_period
     if not same then open[name] = nil end
   end
   return open
@@ -150,10 +148,9 @@ local function note_gate(barrier)
   redis.call('HDEL', name, 'most', 'rate_count', 'rate_period')
   redis.call('HSET', name, 'task', barrier.task, 'seen_at', now)
   if barrier.most then redis.call('HSET', name, 'most', barrier.most) end
-  if barrier.count then redis.call('HSET', name, 'rate_count', barrier.count, 'rate_period', barrier.period) end
+  if barrier.rate_count then redis.call('HSET', name, 'rate_count', barrier.rate_count, 'rate_period', barrier.rate_period) end
   redis.call('ZADD', key('gates'), 0, barrier.name)
 end
-
 
 -- Whether a job is still what was chosen, in a queue that is still handed out under the limits it was.
 local function as_chosen(job, want)
@@ -183,24 +180,20 @@ verb('seize', WRITES, function(asked)
   end
   for name, barrier in pairs(gates) do
     if barrier.started then note_gate(barrier) end
-    if barrier.started and barrier.count then note_starts(key('gatehouse', name), barrier.count, barrier.started) end
+    if barrier.started and barrier.rate_count then note_starts(key('gatehouse', name), barrier.rate_count, barrier.started) end
   end
   for name, barrier in pairs(halls) do
-    if barrier.started and barrier.count then note_starts(key('queue', name), barrier.count, barrier.started) end
+    if barrier.started and barrier.rate_count then note_starts(key('queue', name), barrier.rate_count, barrier.started) end
   end
   return reply({claim_id = asked.claim_id}, told)
 end)
 
 local GATE = {'task', 'most', 'rate_count', 'rate_period', 'starts', 'seen_at'}
+local GATE_TEXTS = {task = true, starts = true}
 
 local function read_gate(name)
-  local values, found = redis.call('HMGET', key('gatehouse', name), unpack(GATE)), {}
-  if not values[1] then return nil end
-  for place, column in ipairs(GATE) do
-    local value = values[place] or nil
-    found[column] = (column == 'task' or column == 'starts') and value or tonumber(value)
-  end
-  return found
+  local gate = read_fields(key('gatehouse', name), GATE, GATE_TEXTS)
+  return gate.task and gate
 end
 
 -- True for a gate that no job is at, and whose window is over.
@@ -217,7 +210,7 @@ verb('prune_gates', FREES, function(asked)
   for _, name in ipairs(names) do
     if idle(name) then
       redis.call('DEL', key('gatehouse', name))
-      redis.call('ZREM', key('gates'), name)
+      leave(name, 'gates')
       gone = gone + 1
     end
   end

@@ -24,7 +24,7 @@ end
 
 -- Return when the next job at a gate falls due; if none of the next ones is for these, when to look further.
 local function first_gated(served, tasks)
-  local near = redis.call('ZRANGE', key('gated'), string.format('(%d', now), '+inf', 'BYSCORE', 'LIMIT', 0, NEAR,
+  local near = redis.call('ZRANGE', key('gated'), '(' .. moment, '+inf', 'BYSCORE', 'LIMIT', 0, NEAR,
                           'WITHSCORES')
   for place = 1, #near, 2 do
     local job = rows.glance(near[place], {})

@@ -1,23 +1,16 @@
 -- Whole records, for a copy to another store.
 
 -- The other kinds of records than jobs: the hash of each, and how its key is added to the indexes and removed.
-local nouns = {queues = {hash = 'queue'}, gates = {hash = 'gatehouse'}, workers = {hash = 'worker', index = 'worker_ids'},
-               schedules = {hash = 'schedule'}, audit = {hash = 'entry', index = 'entry_ids'}}
-
-local function unlist(id, ...)
-  for _, name in ipairs({...}) do redis.call('ZREM', key(name), id) end
-end
-
-function nouns.queues.list(id, row)
-  redis.call('ZADD', key('queues'), 0, id)
-  if row.most or row.rate_count then
-    redis.call('ZADD', key('limited'), 0, id)
-    rows.list_busy(id)
-  end
-end
+local nouns = {
+  queues = {hash = 'queue', list = queues.list},
+  gates = {hash = 'gatehouse'},
+  workers = {hash = 'worker', index = 'worker_ids'},
+  schedules = {hash = 'schedule'},
+  audit = {hash = 'entry', index = 'entry_ids', list = audit.list, unlist = audit.unlist},
+}
 
 function nouns.queues.unlist(id)
-  unlist(id, 'queues', 'limited')
+  leave(id, 'queues', 'limited')
   redis.call('DEL', key('busy', id))
 end
 
@@ -26,16 +19,11 @@ function nouns.gates.list(id)
 end
 
 function nouns.gates.unlist(id)
-  unlist(id, 'gates')
+  leave(id, 'gates')
 end
 
 function nouns.workers.list(id, row, told)
-  redis.call('ZADD', key('workers'), row.started_at, id)
-  redis.call('ZADD', key('worker_ids'), 0, id)
-  if row.state == 'alive' then
-    redis.call('ZADD', key('leases'), row.lease_until, id)
-    redis.call('ZADD', key('living'), row.started_at, id)
-  end
+  workers.list(id, row)
   for _, command in ipairs(told) do
     write(key('command', command.id), command, NONE)
     redis.call('ZADD', key('commands', id), command.created_at, command.id)
@@ -45,12 +33,12 @@ function nouns.workers.list(id, row, told)
 end
 
 function nouns.workers.unlist(id)
-  for _, command in ipairs(redis.call('ZRANGE', key('commands', id), 0, -1)) do
-    unlist(command, 'answered')
+  for _, command in ipairs(members('commands', id)) do
+    leave(command, 'answered')
     redis.call('DEL', key('command', command))
   end
   redis.call('DEL', key('commands', id), key('told', id))
-  unlist(id, 'workers', 'worker_ids', 'living', 'leases')
+  leave(id, 'workers', 'worker_ids', 'living', 'leases')
 end
 
 function nouns.schedules.list(id, row)
@@ -59,19 +47,7 @@ function nouns.schedules.list(id, row)
 end
 
 function nouns.schedules.unlist(id)
-  unlist(id, 'schedules', 'next', 'until')
-end
-
-function nouns.audit.list(id, row)
-  redis.call('ZADD', key('entries', row.target), row.at, id)
-  redis.call('ZADD', key('noted'), row.at, id)
-  redis.call('ZADD', key('entry_ids'), 0, id)
-end
-
-function nouns.audit.unlist(id)
-  local target = redis.call('HGET', key('entry', id), 'target')
-  if target then redis.call('ZREM', key('entries', target), id) end
-  unlist(id, 'noted', 'entry_ids')
+  leave(id, 'schedules', 'next', 'until')
 end
 
 local function index_of(kind)
@@ -89,23 +65,14 @@ local function pack_list(packed)
 end
 
 local function pack_told(worker, columns)
-  local ids = columns and redis.call('ZRANGE', key('commands', worker), 0, -1) or NONE
+  local ids = columns and members('commands', worker) or NONE
   return pack_list(collect(ids, function(id) return pack_fields(key('command', id), columns) end))
-end
-
-local function pack_logs(id)
-  local packed, parts = {}, redis.call('HGETALL', key('logs', id))
-  for place = 1, #parts, 2 do
-    local fence, line = string.match(parts[place], '^(%d+)|(%d+)$')
-    packed[#packed + 1] = '\147' .. cmsgpack.pack(tonumber(fence), tonumber(line)) .. parts[place + 1]
-  end
-  return pack_list(packed)
 end
 
 local function pack_job(id, columns, broken)
   local job = rows.read(id)
   if job and not rows.sound(job) then broken[#broken + 1] = id end
-  return job and '\147' .. rows.packed(job, columns) .. pack_list(redis.call('HVALS', key('attempts', id))) .. pack_logs(id)
+  return job and '\147' .. rows.packed(job, columns) .. pack_list(redis.call('HVALS', key('attempts', id))) .. pack_list(reports.packed_logs(id))
 end
 
 -- Pack records: a job with its tries and its logs, any other with its key before its fields, and what it was told. Tell

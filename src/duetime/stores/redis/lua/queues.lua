@@ -4,15 +4,10 @@ local queues = {}
 
 local QUEUE = {'paused_at', 'paused_reason', 'most', 'rate_count', 'rate_period', 'starts'}
 
--- Return what is set for a queue, with numbers for numbers.
+local QUEUE_TEXTS = {paused_reason = true, starts = true}
+
 function queues.read(name)
-  local found = {}
-  local values = redis.call('HMGET', key('queue', name), unpack(QUEUE))
-  for place, column in ipairs(QUEUE) do
-    local value = values[place] or nil
-    found[column] = (column == 'paused_reason' or column == 'starts') and value or tonumber(value)
-  end
-  return found
+  return read_fields(key('queue', name), QUEUE, QUEUE_TEXTS)
 end
 
 function queues.paused(name)
@@ -24,6 +19,17 @@ queues.limited = limited
 -- Whether jobs are handed out without a question.
 function queues.open(name)
   return not queues.paused(name) and not queues.limited(name)
+end
+
+function queues.list(name, set)
+  redis.call('ZADD', key('queues'), 0, name)
+  if set.most or set.rate_count then
+    redis.call('ZADD', key('limited'), 0, name)
+    rows.list_busy(name)
+  else
+    leave(name, 'limited')
+    redis.call('DEL', key('busy', name))
+  end
 end
 
 verb('pause_queue', WRITES, function(asked)
@@ -49,13 +55,6 @@ verb('set_queue_limit', WRITES, function(asked)
   for _, column in ipairs({'most', 'rate_count', 'rate_period'}) do
     if asked[column] then redis.call('HSET', name, column, asked[column]) end
   end
-  redis.call('ZADD', key('queues'), 0, asked.queue)
-  if asked.most or asked.rate_count then
-    redis.call('ZADD', key('limited'), 0, asked.queue)
-    rows.list_busy(asked.queue)
-  else
-    redis.call('ZREM', key('limited'), asked.queue)
-    redis.call('DEL', key('busy', asked.queue))
-  end
+  queues.list(asked.queue, asked)
   return reply({})
 end)

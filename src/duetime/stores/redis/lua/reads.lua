@@ -16,7 +16,7 @@ local function flag(fact)
   return fact and 1 or 0
 end
 
--- Whether a job is asked for, of which the columns are read that decide it.
+-- Whether a job is asked for.
 local function wanted(job, asked)
   for name, value in pairs(asked.same) do
     if job[name] ~= value then return false end
@@ -26,11 +26,13 @@ local function wanted(job, asked)
   return not asked.standings or asked.standings[joined(job.state or '', flag((job.due_at or 0) <= now), flag(job.started_at))]
 end
 
+local DECISIVE = {'created_at', 'due_at', 'started_at'}
+
 verb('find', READS, function(asked)
   local found = {}
   local ids, last = stretch(key(asked.index, asked.part), asked)
   for _, id in ipairs(ids) do
-    local job = rows.glance(id, asked.columns)
+    local job = rows.glance(id, DECISIVE)
     if job and wanted(job, asked) then found[#found + 1] = rows.pack_job(id) end
     if #found == asked.limit then break end
   end
@@ -45,7 +47,7 @@ verb('upcoming', READS, function(asked)
     for place = 1, #some, 2 do found[#found + 1] = pack_row({tonumber(some[place + 1]), some[place]}, 2) end
   end
   gather(key('gated'))
-  for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do gather(key('claim', line)) end
+  for _, line in ipairs(members('lines')) do gather(key('claim', line)) end
   return reply({}, found)
 end)
 
@@ -80,7 +82,7 @@ end)
 
 verb('tally_running', READS, function()
   local ids = {}
-  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+  for _, worker in ipairs(members('holders')) do
     for _, id in ipairs(rows.held(worker)) do ids[#ids + 1] = id end
   end
   return reply({}, tally(ids))
@@ -89,7 +91,7 @@ end)
 -- Count what waits in each line, due and not.
 verb('tally_waiting', READS, function()
   local found = {}
-  for _, line in ipairs(redis.call('ZRANGE', key('lines'), 0, -1)) do
+  for _, line in ipairs(members('lines')) do
     local all, due = redis.call('ZCARD', key('claim', line)), redis.call('ZCOUNT', key('claim', line), '-inf', now)
     found[#found + 1] = pack_row({string.match(line, '^(.-)|'), due, all - due}, 3)
   end
@@ -97,16 +99,14 @@ verb('tally_waiting', READS, function()
 end)
 
 verb('queues', READS, function()
-  return reply({}, collect(redis.call('ZRANGE', key('queues'), 0, -1), function(name)
+  return reply({}, collect(members('queues'), function(name)
     local set = queues.read(name)
     return pack_row({name, set.paused_at, set.paused_reason, set.most, set.rate_count, set.rate_period}, 6)
   end))
 end)
 
 verb('workers', READS, function()
-  return reply({}, collect(redis.call('ZRANGE', key('workers'), 0, -1), function(id)
-    local fields, worker = redis.call('HGETALL', key('worker', id)), {}
-    for place = 1, #fields, 2 do worker[fields[place]] = fields[place + 1] end
-    return cmsgpack.pack(worker)
+  return reply({}, collect(members('workers'), function(id)
+    return cmsgpack.pack(read_hash(key('worker', id)) or {})
   end))
 end)

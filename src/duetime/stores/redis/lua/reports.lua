@@ -24,14 +24,18 @@ verb('report', WRITES, function(asked)
   return reply({})
 end)
 
-verb('logs', READS, function(asked)
-  local found = {}
-  local parts = redis.call('HGETALL', key('logs', asked.id))
-  for place = 1, #parts, 2 do
-    local fence, line = string.match(parts[place], '^(%d+)|(%d+)$')
-    found[#found + 1] = '\147' .. cmsgpack.pack(tonumber(fence), tonumber(line)) .. parts[place + 1]
+-- Return the parts of the logs of a job, each packed as fence, line, and what else there is of it.
+function reports.packed_logs(id)
+  local packed = {}
+  for name, part in pairs(read_hash(key('logs', id)) or NONE) do
+    local fence, line = string.match(name, '^(%d+)|(%d+)$')
+    packed[#packed + 1] = '\147' .. cmsgpack.pack(tonumber(fence), tonumber(line)) .. part
   end
-  return reply({}, found)
+  return packed
+end
+
+verb('logs', READS, function(asked)
+  return reply({}, reports.packed_logs(asked.id))
 end)
 
 verb('attempts', READS, function(asked)

@@ -42,11 +42,10 @@ verb('first_latest', READS, function(asked)
 end)
 
 local function forget_attempts(id)
-  local attempts = redis.call('HGETALL', key('attempts', id))
-  for place = 1, #attempts, 2 do
-    local attempt = cmsgpack.unpack(attempts[place + 1])
+  for fence, packed in pairs(read_hash(key('attempts', id)) or NONE) do
+    local attempt = cmsgpack.unpack(packed)
     attempt[#ATTEMPT - 1], attempt[#ATTEMPT] = nil, nil
-    redis.call('HSET', key('attempts', id), attempts[place], pack_row(attempt, #ATTEMPT))
+    redis.call('HSET', key('attempts', id), fence, pack_row(attempt, #ATTEMPT))
   end
 end
 
@@ -77,8 +76,7 @@ local function prune_workers(before, most)
     local over = not workers.alive(id) and tonumber(redis.call('HGET', key('worker', id), 'lease_until') or 0) < before
     if over and redis.call('EXISTS', key('held', id)) == 0 then
       redis.call('DEL', key('worker', id))
-      redis.call('ZREM', key('workers'), id)
-      redis.call('ZREM', key('worker_ids'), id)
+      leave(id, 'workers', 'worker_ids')
       gone = gone + 1
     end
     if gone == most then return true end
@@ -88,12 +86,12 @@ end
 
 -- Forget commands that were answered long ago.
 local function prune_commands(before, most)
-  local old = redis.call('ZRANGE', key('answered'), '-inf', past(before), 'BYSCORE', 'LIMIT', 0, most)
+  local old = up_to(key('answered'), past(before), most)
   for _, id in ipairs(old) do
     local worker = redis.call('HGET', key('command', id), 'worker')
     if worker then redis.call('ZREM', key('commands', worker), id) end
     redis.call('DEL', key('command', id))
-    redis.call('ZREM', key('answered'), id)
+    leave(id, 'answered')
   end
   return #old == most
 end

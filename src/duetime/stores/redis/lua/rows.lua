@@ -146,7 +146,7 @@ end
 
 -- This comes before anything is written: what fails half way stays half done.
 local function insist_on(job)
-  if not (job and rows.sound(job)) then error({err = 'DUETIME somebody has edited or removed a job that is listed'}) end
+  if not (job and rows.sound(job)) then error({err = 'DUETIME a job that is listed was edited or removed by hand'}) end
 end
 
 -- Read a job that is there, and can be listed.
@@ -235,23 +235,6 @@ function rows.add_to_line(id, name, line, due_at, payload, columns)
   enlist('claim', line, id, due_at)
 end
 
--- List a job; return the error if the list was replaced by something else.
-local function entered(name, score, id)
-  local answer = redis.pcall('ZADD', name, score, id)
-  return type(answer) == 'table' and answer or nil
-end
-
--- Do the same for the only job of a call, without gathering what is to change.
-function rows.add_alone(id, name, line, due_at, payload, columns)
-  redis.call('HSET', name, 'state', 'pending', 'line', line, 'payload', payload, 'due_at', due_at, 'created_at', moment,
-             unpack(columns))
-  local failed = {
-    entered(key('claim', line), due_at, id), entered(key('lines'), ZERO, line), entered(key('jobs'), ZERO, id),
-    entered(key('live'), ZERO, id),
-  }
-  for _, why in pairs(failed) do error(why) end
-end
-
 -- Read a job that waits in a line: of one that no worker has had yet, only what a claim on it tells, and where it is.
 function rows.read_in_line(id, line)
   local name = key('job', id)
@@ -308,12 +291,8 @@ end
 
 -- Note how far a run is, on which no index depends.
 function rows.note_progress(id, fraction, note)
-  redis.call('HSET', key('job', id), 'progress', fraction)
-  if note then
-    redis.call('HSET', key('job', id), 'progress_note', note)
-  else
-    redis.call('HDEL', key('job', id), 'progress_note')
-  end
+  redis.call('HSET', key('job', id), 'progress', fraction, unpack(note and {'progress_note', note} or NONE))
+  if not note then redis.call('HDEL', key('job', id), 'progress_note') end
 end
 
 -- Remove a job with all that belongs to it.
@@ -363,7 +342,7 @@ end
 
 -- List the running jobs of a queue that has just got a limit; for queues without one there is no such list.
 function rows.list_busy(queue)
-  for _, worker in ipairs(redis.call('ZRANGE', key('holders'), 0, -1)) do
+  for _, worker in ipairs(members('holders')) do
     for _, id in ipairs(rows.held(worker)) do
       local job = rows.glance(id, {})
       if job and job.state == 'running' and job.queue == queue then index('busy', queue, id, ZERO) end

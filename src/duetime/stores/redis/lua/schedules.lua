@@ -13,12 +13,9 @@ local SCHEDULE_TEXTS = {
 
 -- Read a schedule, by column; `nil` if there is none, or if the key holds something else.
 local function read_schedule(name)
-  local values = redis.pcall('HGETALL', key('schedule', name))
-  if #values == 0 then return nil end
-  local row = {}
-  for place = 1, #values, 2 do
-    local column, value = values[place], values[place + 1]
-    row[column] = SCHEDULE_TEXTS[column] and value or tonumber(value)
+  local row = read_hash(key('schedule', name))
+  for column, value in pairs(row or NONE) do
+    if not SCHEDULE_TEXTS[column] then row[column] = tonumber(value) end
   end
   return row
 end
@@ -190,7 +187,7 @@ verb('delete_schedule', FREES, function(asked)
     return reply({crowded = {rev = row.rev, fired_through = row.fired_through}})
   end
   withdraw(asked.name, asked.withdraw)
-  for _, index in ipairs({'schedules', 'next', 'until'}) do redis.call('ZREM', key(index), asked.name) end
+  leave(asked.name, 'schedules', 'next', 'until')
   redis.call('DEL', key('schedule', asked.name))
   audit.add({asked.entry})
   return reply({deleted = true})
@@ -204,8 +201,8 @@ end
 -- List what goes on again, then what is to be fired; and when the next ones come up.
 verb('due_schedules', READS, function(asked)
   local edge = now + asked.ahead
-  local found = redis.call('ZRANGE', key('until'), '-inf', now, 'BYSCORE', 'LIMIT', 0, asked.limit)
-  for _, name in ipairs(redis.call('ZRANGE', key('next'), '-inf', edge, 'BYSCORE', 'LIMIT', 0, asked.limit)) do
+  local found = up_to(key('until'), now, asked.limit)
+  for _, name in ipairs(up_to(key('next'), edge, asked.limit)) do
     found[#found + 1] = name
   end
   return reply({next_at = first_past('next', edge), resumes_at = first_past('until', now)}, pack_schedules(found))

@@ -35,10 +35,9 @@ end
 
 -- Forget tries of long ago that came to nothing but a later due time, and what they logged.
 local function trim(id, through)
-  local old = redis.call('HGETALL', key('attempts', id))
-  for place = 1, #old, 2 do
-    if tonumber(old[place]) <= through and cmsgpack.unpack(old[place + 1])[7] == 'snoozed' then
-      redis.call('HDEL', key('attempts', id), old[place])
+  for fence, attempt in pairs(read_hash(key('attempts', id)) or NONE) do
+    if tonumber(fence) <= through and cmsgpack.unpack(attempt)[7] == 'snoozed' then
+      redis.call('HDEL', key('attempts', id), fence)
     end
   end
   for _, name in ipairs(redis.call('HKEYS', key('logs', id))) do

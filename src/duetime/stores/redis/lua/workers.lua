@@ -14,8 +14,7 @@ end
 
 -- End the life of a worker, and drop its commands.
 local function end_life(id, state, reason)
-  redis.call('ZREM', key('leases'), id)
-  redis.call('ZREM', key('living'), id)
+  leave(id, 'leases', 'living')
   redis.call('HSET', key('worker', id), 'state', state)
   commands.drop(id, reason)
 end
@@ -30,12 +29,12 @@ local function bury(ids)
 end
 
 local function expired(most)
-  return redis.call('ZRANGE', key('leases'), '-inf', '(' .. string.format('%d', now), 'BYSCORE', 'LIMIT', 0, most)
+  return up_to(key('leases'), '(' .. moment, most)
 end
 
 -- Return the workers that have jobs and do not live.
 local function forsaken()
-  return collect(redis.call('ZRANGE', key('holders'), 0, -1), function(id) return not workers.alive(id) and id end)
+  return collect(members('holders'), function(id) return not workers.alive(id) and id end)
 end
 
 -- Whether there is anything to rescue.
@@ -43,17 +42,24 @@ function workers.orphans()
   return #expired(1) > 0 or #forsaken() > 0
 end
 
+function workers.list(id, row)
+  redis.call('ZADD', key('workers'), row.started_at, id)
+  redis.call('ZADD', key('worker_ids'), 0, id)
+  if row.state == 'alive' then
+    redis.call('ZADD', key('leases'), row.lease_until, id)
+    redis.call('ZADD', key('living'), row.started_at, id)
+  end
+end
+
 -- None is added where the work goes on elsewhere.
 verb('register', WRITES, function(asked)
   local id, moved = asked.worker.id, redis.call('HGET', key('meta'), 'moved')
   if moved then return reply({moved = moved}) end
   if redis.call('EXISTS', key('worker', id)) == 0 then
-    asked.worker.state, asked.worker.started_at = 'alive', now
-    write(key('worker', id), asked.worker, NONE)
-    redis.call('ZADD', key('workers'), now, id)
-    redis.call('ZADD', key('worker_ids'), 0, id)
-    redis.call('ZADD', key('living'), now, id)
-    renew(id, asked.lease)
+    local row = asked.worker
+    row.state, row.started_at, row.beat_at, row.lease_until = 'alive', now, now, now + asked.lease
+    write(key('worker', id), row, NONE)
+    workers.list(id, row)
   elseif workers.alive(id) then
     renew(id, asked.lease)
   end
@@ -121,16 +127,17 @@ local function adopt(id, asked, worker)
   return pack_row(words, 8)
 end
 
--- Mark workers dead whose lease is over, and take over what workers that do not live have: at most `most` jobs, or all that one of
--- them has, since which job is to blame for a death is judged on all of those that it left. Tell whether there is more.
+-- Mark workers dead whose lease is over, and take over what workers that do not live have: at most `most` jobs, or all of one
+-- worker, since all that it left decides which job is to blame. Tell whether there is more.
 verb('rescue', FREES, function(asked)
-  local dead, adopted = bury(expired(1000)), {}
+  local facts, adopted = {claim_id = asked.claim_id, dead = bury(expired(1000)), more = false}, {}
   for _, worker in ipairs(workers.alive(asked.worker) and forsaken() or {}) do
     local held = rows.held(worker)
-    if #adopted > 0 and #adopted + #held > asked.most then return reply({claim_id = asked.claim_id, dead = dead, more = true}, adopted) end
+    facts.more = #adopted > 0 and #adopted + #held > asked.most
+    if facts.more then break end
     for _, id in ipairs(held) do
       adopted[#adopted + 1] = rows.with(id, 'held', worker, adopt, asked, worker)
     end
   end
-  return reply({claim_id = asked.claim_id, dead = dead, more = false}, adopted)
+  return reply(facts, adopted)
 end)
