@@ -22,7 +22,7 @@ class InjectedFault(Exception):
 
 
 @dataclass(slots=True)
-class _Armed:
+class ArmedFailpoint:
     """Acts at a visit of one place."""
 
     place: str
@@ -40,17 +40,17 @@ class _Armed:
 
 def failpoint(name: str) -> None:
     """Do what the environment asks for at this place; nothing otherwise."""
-    if _armed is not None and _armed.place == name:
-        _armed.visit()
+    if armed is not None and armed.place == name:
+        armed.visit()
 
 
 def arm(setting: str | None) -> None:
     """Install a setting, as the environment would at import; `None` removes it."""
-    global _armed  # noqa: PLW0603 -- there is one failpoint per process
-    _armed = _parse(setting) if setting else None
+    global armed  # noqa: PLW0603 -- there is one failpoint per process
+    armed = _parse(setting) if setting else None
 
 
-def _parse(setting: str) -> _Armed:
+def _parse(setting: str) -> ArmedFailpoint:
     head, _, last = setting.rpartition(":")
     head, visits = (head, int(last)) if last.isdigit() else (setting, 1)
     place, _, action = head.rpartition(":")
@@ -58,8 +58,8 @@ def _parse(setting: str) -> _Armed:
         raise ConfigError(
             f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
         )
-    return _Armed(place, action, visits)
+    return ArmedFailpoint(place, action, visits)
 
 
-_armed: _Armed | None = None
+armed: ArmedFailpoint | None = None
 arm(os.environ.get(VARIABLE))

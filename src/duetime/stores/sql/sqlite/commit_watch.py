@@ -175,42 +175,6 @@ class PollTiming:
         await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
 
 
-class NewJobSignals:
-    """What tells other processes of new jobs, through their watches of the log."""
-
-    def __init__(self, path: StrPath) -> None:
-        self._log = log_of(path)
-        self._sent = 0
-
-    def send(self) -> None:
-        """Tell the others; cheap enough to be done from an event loop."""
-        self._sent += 1
-        touch_file(self._log)
-
-    def heard_by(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Return what is to be called for each touch; it calls the listener, but not for our own."""
-        known = self._sent
-
-        def touched() -> None:
-            nonlocal known
-            own, known = self._sent != known, self._sent
-            # One of another process that comes together with our own is found by the looks.
-            if not own:
-                listener()
-
-        return touched
-
-
-def touch_file(file: StrPath) -> None:
-    """Notify the processes that watch a file, if it is there, by opening and closing it.
-
-    SQLite opens its log for writing, so that its own events are different ones. Never do this to a file that SQLite
-    locks: to close it would drop the locks of this process.
-    """
-    with contextlib.suppress(OSError):
-        os.close(os.open(file, os.O_RDONLY))
-
-
 class LogFileEvents:
     """Calls back in the running event loop when a file was written or touched, also after it was removed and made anew.
 

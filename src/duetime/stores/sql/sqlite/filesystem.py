@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import time
 from typing import Final, TypeAlias
 
-from duetime.errors import NoSuchFile, StoreLost, StoreUnusable
+from duetime.errors import NoSuchFile, StoreUnusable
 
 StrPath: TypeAlias = str | os.PathLike[str]
 
-LOG_LOOKS: Final = 0.002
-"""Seconds from one look at the log to the next."""
 _MOUNTS: Final = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
 _NETWORK = frozenset({
@@ -53,61 +50,6 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
     for place in (folder, path):
         if not os.access(place, os.W_OK):
             raise StoreUnusable(f"{place} cannot be written; give this user the right to write to it")
-
-
-class OpenFiles:
-    """An open database and its log, by their paths and by what these led to when they were opened."""
-
-    def __init__(self, path: StrPath) -> None:
-        # Absolute, because the process may change its folder.
-        self.database = os.path.abspath(path)
-        self._log = log_of(path)
-        found = os.stat(self.database)
-        self._device, self._inode = found.st_dev, found.st_ino
-        self._inode_of_log: int | None = None
-        self._size_of_log = 0
-        self._next_look_at_log = 0.0
-
-    def note_log(self) -> None:
-        """Include the log, which is there from the first read of a connection until the last one is closed."""
-        # Without shared memory, as on some file systems, SQLite keeps another journal.
-        with contextlib.suppress(FileNotFoundError):
-            self._inode_of_log = os.stat(self._log).st_ino
-
-    def look(self) -> int:
-        """Return the size of the log, or raise `StoreLost` where a path does not lead to what is open.
-
-        By `stat` alone: to open and close a file that SQLite has locked would drop the locks of this process.
-        """
-        try:
-            found = os.stat(self.database)
-        except OSError as error:
-            raise _lost(self.database) from error
-        if found.st_ino != self._inode or found.st_dev != self._device:
-            raise _lost(self.database)
-        return self._look_at_log()
-
-    def _look_at_log(self) -> int:
-        """Do the same for the log, at most every few milliseconds: without it, earlier commits are lost just the same."""
-        now = time.monotonic()
-        if self._inode_of_log is None or now < self._next_look_at_log:
-            return self._size_of_log
-        try:
-            found = os.stat(self._log)
-        except OSError as error:
-            raise _lost(self._log) from error
-        if found.st_ino != self._inode_of_log:
-            raise _lost(self._log)
-        self._size_of_log = found.st_size
-        self._next_look_at_log = now + LOG_LOOKS
-        return found.st_size
-
-
-def _lost(path: str) -> StoreLost:
-    return StoreLost(
-        f"{path} was deleted or replaced while it was open, and what is written there is lost; nothing more is "
-        "accepted: put it back or restore a backup, then restart every process that uses it"
-    )
 
 
 def log_of(path: StrPath) -> str:
