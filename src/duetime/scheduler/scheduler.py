@@ -18,7 +18,7 @@ from duetime.model.text import check_name, check_namespace, shown
 from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.model.triggers.base import Trigger
 from duetime.runtime.events import Events
-from duetime.runtime.running.context import check_not_kept_out
+from duetime.runtime.running.context import check_not_kept_out, current_run
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.transaction import JobTransaction
@@ -205,9 +205,10 @@ class Scheduler:
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
         store = self._opened()
-        check_not_kept_out(store)
         if store.moved is not None:
             raise StoreMoved(store.moved)
+        if current_run.get(None) is not None:
+            check_not_kept_out(store)
         [job_id] = await store.enqueue([call.job])
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 

@@ -28,23 +28,18 @@ from duetime.stores.sql.sqlite.filesystem import StrPath, folder_of, log_of
 
 DataVersion: TypeAlias = Callable[[], Awaitable[int]]
 
-_LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.04, 0.16, 0.64)
+_LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.16, 0.64)
 """The pauses before the looks that follow an event; event loops round what is shorter than 1 ms up to it."""
 _BURST_STEP = 4
-"""The pause between looks while events keep coming."""
-_OWN_BURST_PAUSE = 0.02
-"""The pause after looks that found nothing: the events are our own commits, and we are busy anyway."""
-_OWN_LOOKS = 5
+"""Where the row begins while events keep coming."""
 _KNOWN_STEP = 6
-"""Where the row of looks goes on after a commit of others that was seen: another one may follow closely."""
+"""Where it goes on after a commit of others that was seen: another one may follow closely."""
 _OWN_STEP = 7
-"""The same after one of our own: the first look sees what was written before it, the next two what waited for it."""
+"""Where it begins after a commit of our own: a look sees what was written before it, the next two what waited for it."""
 _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _QUIET_AFTER = 0.02
-"""After this time without an event, in seconds, we look immediately at the next one."""
-_CALM_AFTER = 1.0
-"""After this time without an event, in seconds, our own is most likely a lone heartbeat: one look is enough."""
+"""After this time without an event of others, in seconds, we look immediately at the next one."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
@@ -57,20 +52,12 @@ _HEADER = struct.Struct("iIII")
 _READ_SIZE = 65536
 
 
-def _nothing() -> None:
-    pass
-
-
-def _never(_moment: float) -> bool:
-    return False
-
-
 async def commits(
     path: StrPath,
     data_version: DataVersion,
     *,
-    on_touch: Callable[[], None] = _nothing,
-    writes_since: Callable[[float], bool] = _never,
+    on_touch: Callable[[], None] = lambda: None,
+    writes_since: Callable[[float], bool] = lambda _: False,
 ) -> AsyncGenerator[None]:
     """Yield after each time that one or more commits of other connections became visible.
 
@@ -104,56 +91,34 @@ def _timing(
 class EventTiming:
     """Looks after events only, each event being followed by the row of looks, or by its end once there was a commit."""
 
-    def __init__(self, writes_since: Callable[[float], bool] = _never) -> None:
+    def __init__(self, writes_since: Callable[[float], bool] = lambda _: False) -> None:
         self._writes_since = writes_since
         self._event = asyncio.Event()
-        self._of_others = False
-        self._calm_until = -_CALM_AFTER
-        self._last_event = asyncio.get_running_loop().time()
         self._last_of_others = -_QUIET_AFTER
-        self._after_lull = False
         self._step = len(_LOOKS)
-        self._fruitless = 0
 
     def notice(self) -> None:
-        """Take note that the log was written."""
-        now = asyncio.get_running_loop().time()
-        self._event.set()
-        pause, self._last_event = now - self._last_event, now
-        if pause >= _CALM_AFTER:
-            # One commit may be several events, but many commits are no heartbeat.
-            self._calm_until = now + _JUST_NOW
-        # While we write, no one else can, so that most likely the event is ours.
-        if not self._writes_since(time.monotonic() - _JUST_NOW):
-            self._of_others = True
-            self._after_lull |= now - self._last_of_others >= _QUIET_AFTER
+        """Take note that the log was written: by us if we write or just did, since no one else can meanwhile."""
+        now, step = time.monotonic(), _OWN_STEP
+        if not self._writes_since(now - _JUST_NOW):
+            step = 0 if now - self._last_of_others >= _QUIET_AFTER else _BURST_STEP
             self._last_of_others = now
+        if step < self._step:
+            self._step = step
+            self._event.set()
 
     async def next_look(self, *, changed: bool) -> None:
         """Return when the next look of the row is due; never while there was no event."""
-        self._fruitless = 0 if changed else self._fruitless + 1
-        if changed:
+        if changed and not self._event.is_set():
             # What the event was about is seen; only what others wrote at the same moment may be hidden behind it.
             self._step = max(self._step, _KNOWN_STEP)
-        while True:
-            if self._event.is_set():
-                self._event.clear()
-                if self._of_others:
-                    if self._after_lull:
-                        self._step = self._fruitless = 0
-                    self._step = min(self._step, _BURST_STEP)
-                    self._after_lull = self._of_others = False
-                elif self._step > _BURST_STEP and self._last_event < self._calm_until:
-                    self._step = len(_LOOKS) - 1
-                elif self._step > _BURST_STEP:
-                    await asyncio.sleep(_OWN_BURST_PAUSE)
-                    self._step = _OWN_STEP
-                    break
-            if self._step <= _BURST_STEP:
-                await asyncio.sleep(_OWN_BURST_PAUSE if self._fruitless > _OWN_LOOKS else _LOOKS[self._step])
-                break
+        self._event.clear()
+        while self._step > _BURST_STEP:
             if not await self._event_within(_LOOKS[self._step] if self._step < len(_LOOKS) else None):
                 break
+            self._event.clear()
+        else:
+            await asyncio.sleep(_LOOKS[self._step])
         self._step += 1
 
     async def _event_within(self, pause: float | None) -> bool:

@@ -84,7 +84,8 @@ def translate(error: BaseException, path: StrPath | None) -> BaseException:
     elif isinstance(error, sqlite3.Error):
         where, code = path or "the database in memory", primary_code(error)
         kind, text = next(
-            ((kind, text) for codes, kind, text in _MEANINGS if code in codes), (StoreError, "{where}: {error}")
+            ((kind, text) for codes, kind, text in _MEANINGS if code in codes),
+            (StoreError, "{where}: {error}"),
         )
         meant = kind(text.format(where=where, error=error))
     else:

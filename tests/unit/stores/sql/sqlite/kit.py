@@ -13,7 +13,9 @@ from duetime.stores.sql.sqlite.connection import ConnectionThread
 
 
 async def write(lane: ConnectionThread, statement: str, name: str = "") -> object:
-    return await lane.do(lambda connection: connection.execute(statement).fetchall(), name=lambda: name, grouped=True)
+    return await lane.do(
+        lambda connection: connection.execute(statement).fetchall(), name=lambda: name, grouped=True
+    )
 
 
 def numbers(path: Path) -> list[int]:

@@ -364,7 +364,6 @@ async def test_a_store_that_listens_once_more_hears_nobody_before_its_first_look
 
 async def test_own_commits_are_hardly_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_LOOKS", (0.0,) * 10)
-    monkeypatch.setattr(watch, "_OWN_BURST_PAUSE", 0.0)
     monkeypatch.setattr(watch, "_JUST_NOW", 3_600.0)
     looks = events = 0
     look, notice = SqliteDriver._data_version, watch.EventTiming.notice
