@@ -30,6 +30,7 @@ class ArmedFailpoint:
     visits_left: int
 
     def visit(self) -> None:
+        """Count a visit, and act if it is the one that was asked for."""
         self.visits_left -= 1
         if self.visits_left != 0:
             return

@@ -12,7 +12,7 @@ from duetime.errors import ConfigError
 from duetime.stores.open import open_store
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from duetime.stores.sql.sqlite.driver import SqliteDriver
-from duetime.stores.sql.sqlite.filesystem import StrPath
+from duetime.stores.sql.sqlite.errors import StrPath
 from duetime.stores.sql.store import SqlStore
 
 

@@ -10,8 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Driver, Query, Row, Script, play, script_name
-from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.statements.loader import load
+from duetime.stores.sql.statements.loader import Dialect, load
 
 P = ParamSpec("P")
 T = TypeVar("T")

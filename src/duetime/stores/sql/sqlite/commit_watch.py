@@ -24,7 +24,7 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from typing import TypeAlias
 
-from duetime.stores.sql.sqlite.filesystem import StrPath, folder_of, log_of
+from duetime.stores.sql.sqlite.errors import StrPath
 
 DataVersion: TypeAlias = Callable[[], Awaitable[int]]
 
@@ -50,6 +50,16 @@ _FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
 _FOLDER_EVENTS = _CREATE | _MOVED_TO
 _HEADER = struct.Struct("iIII")
 _READ_SIZE = 65536
+
+
+def log_of(path: StrPath) -> str:
+    """Return the path of the log: SQLite follows links, and keeps it next to the file itself."""
+    return f"{os.path.realpath(path)}-wal"
+
+
+def folder_of(path: StrPath) -> str:
+    """Return the folder that a file lies in."""
+    return os.path.dirname(path) or os.curdir
 
 
 async def commits(

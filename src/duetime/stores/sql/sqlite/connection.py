@@ -21,12 +21,11 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from duetime import failpoints
 from duetime.errors import NotOpen, StoreLost, StoreUnavailable
-from duetime.failpoints import InjectedFault, failpoint
+from duetime.failpoints import failpoint
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Row, Script, SingleQueryScript, Statement, play
-from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, met_no_text, translate
-from duetime.stores.sql.sqlite.filesystem import StrPath
+from duetime.stores.sql.sqlite.errors import StrPath, has_moved_on, is_busy, met_no_text, translate
 
 T = TypeVar("T")
 

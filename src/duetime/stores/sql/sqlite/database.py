@@ -14,8 +14,10 @@ from duetime.errors import NotOpen, StoreLost, StoreUnusable
 from duetime.stores.base import Hint
 from duetime.stores.base.hints import HintSubscribers
 from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
+from duetime.stores.sql.sqlite.checks import prepare
+from duetime.stores.sql.sqlite.commit_watch import log_of
 from duetime.stores.sql.sqlite.connection import ConnectionThread, wait_to_write
-from duetime.stores.sql.sqlite.filesystem import StrPath, log_of, prepare
+from duetime.stores.sql.sqlite.errors import StrPath
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeAlias
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
-from duetime.stores.sql.sqlite.filesystem import StrPath
+
+StrPath: TypeAlias = str | os.PathLike[str]
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _MEANINGS: Final[tuple[tuple[set[int], type[StoreError], str], ...]] = (

@@ -22,8 +22,14 @@ from duetime.stores.sql.sqlite.connection import (
     run_script,
 )
 from duetime.stores.sql.sqlite.database import Database
-from duetime.stores.sql.sqlite.errors import has_moved_on, misses_table, primary_code, translate, translated
-from duetime.stores.sql.sqlite.filesystem import StrPath
+from duetime.stores.sql.sqlite.errors import (
+    StrPath,
+    has_moved_on,
+    misses_table,
+    primary_code,
+    translate,
+    translated,
+)
 from duetime.stores.sql.transactions.caller import SAVEPOINT, another_database, no_transaction
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from duetime.stores.sql.statements.dialect import Dialect
 from duetime.stores.sql.statements.loader import (
     BadStatement,
+    Dialect,
     PlaceholderFiller,
     Statements,
     compile_statement,
