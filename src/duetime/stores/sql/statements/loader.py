@@ -14,6 +14,8 @@ from duetime.stores.sql.statements.rewriting import rewrite
 
 FOLDER = Path(__file__).parents[1]
 """Where the `.sql` files are."""
+Blocks: TypeAlias = dict[tuple[str, str], str]
+"""The bodies of statements and fragments, by kind and name."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
 _HINT_TABLE = "hints"
 """A table of those databases alone that carry hints in rows."""
@@ -89,10 +91,6 @@ class Dialect:
         }
 
 
-class BadStatement(Exception):
-    """A mistake in the `.sql` files."""
-
-
 class Statements:
     """Every statement the store runs, by name; each is written out when it is first asked for, as most workers need few."""
 
@@ -105,8 +103,7 @@ class Statements:
         """Return a statement; threads that ask at the same time get the same one."""
         if name not in vars(self).get("_names", ()):
             raise AttributeError(f"there is no statement {name}")
-        statement: Statement = vars(self).setdefault(name, self._write(name))
-        return statement
+        return vars(self).setdefault(name, self._write(name))  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Statement]:
         """Return all of them, by name."""
@@ -116,16 +113,19 @@ class Statements:
 @cache
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
-    shared = parse("".join(file.read_text("utf-8") for file in files()))
-    own = parse(FOLDER.joinpath(dialect.folder, "overrides.sql").read_text("utf-8"))
-    return build({**shared, **own}, dialect, namespace)
+    blocks: Blocks = {}
+    for file in (*files(), FOLDER / dialect.folder / "overrides.sql"):
+        blocks |= parse(file.read_text("utf-8"))
+    fill = PlaceholderFiller(dialect, namespace, _named("fragment", blocks))
+    bodies = _named("name", blocks)
+    return Statements(bodies, lambda name: _write(name, bodies[name], dialect, fill))
 
 
 def load_hints(dialect: Dialect, namespace: str) -> Mapping[str, Statement]:
     """Return the statements of a dialect by which processes tell each other something, as they are written."""
-    own = parse(FOLDER.joinpath(dialect.folder, "hints.sql").read_text("utf-8"))
-    shared = parse(FOLDER.joinpath("shared.sql").read_text("utf-8"))
-    fill = PlaceholderFiller(dialect, namespace, _named("fragment", {**shared, **own}))
+    own = parse((FOLDER / dialect.folder / "hints.sql").read_text("utf-8"))
+    shared = parse((FOLDER / "shared.sql").read_text("utf-8"))
+    fill = PlaceholderFiller(dialect, namespace, _named("fragment", shared | own))
     return {name: compile_statement(name, fill(body), dialect) for name, body in _named("name", own).items()}
 
 
@@ -134,26 +134,16 @@ def files(*folder: str) -> list[Path]:
     return list(FOLDER.joinpath(*folder).glob("*.sql"))
 
 
-def parse(text: str) -> dict[tuple[str, str], str]:
+def parse(text: str) -> Blocks:
     """Split a file at its `-- name:` and `-- fragment:` lines; comments go."""
     _, *parts = _HEAD.split(text)
-    blocks: dict[tuple[str, str], str] = {}
-    for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        if (kind, name) in blocks:
-            message = f"{kind} {name} is there twice"
-            raise BadStatement(message)
-        blocks[kind, name] = _COMMENT.sub("", body).strip()
-    return blocks
+    return {
+        (kind, name): _COMMENT.sub("", body).strip()
+        for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    }
 
 
-def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: str) -> Statements:
-    """Return the statements of these blocks; each is filled in when it is asked for."""
-    named = _named("name", blocks)
-    fill = PlaceholderFiller(dialect, namespace, _named("fragment", blocks))
-    return Statements(named, lambda name: _write(name, named[name], dialect, fill))
-
-
-def _named(wanted: str, blocks: Mapping[tuple[str, str], str]) -> dict[str, str]:
+def _named(wanted: str, blocks: Blocks) -> dict[str, str]:
     return {name: body for (kind, name), body in blocks.items() if kind == wanted}
 
 
@@ -199,9 +189,6 @@ class PlaceholderFiller:
         if word == "index":
             name, _, table = argument.partition(" of ")
             return self(self._dialect.index.format(name, table or "jobs"))
-        if argument or word not in self._words:
-            message = f"nothing is known to fill {match.group()} with"
-            raise BadStatement(message)
         return self(self._words[word])
 
     def _each(self, argument: str) -> str:
@@ -230,11 +217,7 @@ def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
 
 def unroll(name: str, body: str, fill: PlaceholderFiller) -> Statement:
     """Turn an UPDATE from a batch into one for a single row, with the columns of the batch as parameters."""
-    batch = _BATCH.search(body)
-    if batch is None:
-        message = f"{name} has no batch to take row by row"
-        raise BadStatement(message)
-    columns = [name for name, _ in _columns(batch[1])]
+    before, columns, behind = _BATCH.split(body)
     order: list[str] = []
 
     def place(match: re.Match[str]) -> str:
@@ -244,8 +227,8 @@ def unroll(name: str, body: str, fill: PlaceholderFiller) -> Statement:
         order.append(parameter)
         return "?"
 
-    sql = _VALUE.sub(place, fill(_RETURNING.sub("", _BATCH.sub("", body))))
-    return Statement(name, sql, tuple(order), tuple(columns))
+    sql = _VALUE.sub(place, fill(before + _RETURNING.sub("", behind)))
+    return Statement(name, sql, tuple(order), tuple(name for name, _ in _columns(columns)))
 
 
 def _columns(listed: str) -> list[tuple[str, str]]:
