@@ -21,7 +21,6 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from duetime import failpoints
 from duetime.errors import NotOpen, StoreLost, StoreUnavailable
-from duetime.failpoints import failpoint
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Row, Script, SingleQueryScript, Statement, play
@@ -46,10 +45,9 @@ def run_script(connection: sqlite3.Connection, script: Callable[[], Script[T]], 
     """Run a script to its end, all of it at one moment of the store's clock."""
     now = clock.now()
     if isinstance(script, SingleQueryScript):
-        query: Query = script.query
-        connection.execute(query.statement.sql, values_of(query, now))
-        answer: T = script.answer
-        return answer
+        single: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what it returns
+        connection.execute(single.query.statement.sql, values_of(single.query, now))
+        return single.answer
     return play(script(), partial(_execute, plain_cursor(connection), now))
 
 
