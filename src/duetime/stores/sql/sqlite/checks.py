@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from duetime.errors import NoSuchFile, StoreUnavailable, StoreUnusable
 from duetime.stores.base import DoctorCheck
 from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT
-from duetime.stores.sql.sqlite.commit_watch import folder_of
 from duetime.stores.sql.sqlite.errors import StrPath
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ _NETWORK = frozenset({
 
 def prepare(path: StrPath, *, make: bool = True) -> None:
     """Create the file, readable for its owner only, or say why it cannot be used; unless `make`, it must be there."""
-    folder = folder_of(path)
+    folder = os.path.dirname(path) or os.curdir
     if os.path.isdir(path):
         raise StoreUnusable(f"{path} is a folder; name a file in it")
     if not os.path.isdir(folder):

@@ -45,9 +45,7 @@ _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
 
 _MODIFY, _ATTRIB, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x10, 0x400, 0x800
-_CREATE, _MOVED_TO = 0x100, 0x80
-_FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
-_FOLDER_EVENTS = _CREATE | _MOVED_TO
+_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
 _HEADER = struct.Struct("iIII")
 _READ_SIZE = 65536
 
@@ -55,11 +53,6 @@ _READ_SIZE = 65536
 def log_of(path: StrPath) -> str:
     """Return the path of the log: SQLite follows links, and keeps it next to the file itself."""
     return f"{os.path.realpath(path)}-wal"
-
-
-def folder_of(path: StrPath) -> str:
-    """Return the folder that a file lies in."""
-    return os.path.dirname(path) or os.curdir
 
 
 async def commits(
@@ -91,7 +84,7 @@ def _timing(
     try:
         events = LogFileEvents(log_of(path), on_write=pace.notice, on_touch=on_touch)
     except (OSError, NotImplementedError):
-        # No inotify on this system or none left for this user, or an event loop that cannot watch files.
+        # No log, no inotify on this system or none left for this user, or an event loop that cannot watch files.
         yield PollTiming()
         return
     with contextlib.closing(events):
@@ -151,22 +144,22 @@ class PollTiming:
 
 
 class LogFileEvents:
-    """Calls back in the running event loop when a file was written or touched, also after it was removed and made anew.
+    """Calls back in the running event loop when a log was written, touched or removed.
 
-    Raises `OSError` or `NotImplementedError` where the system, its limits or the event loop do not allow it.
+    The log is there as long as the database is open. Raises `OSError` or `NotImplementedError` where there is none, or
+    where the system, its limits or the event loop do not allow a watch.
     """
 
-    def __init__(self, file: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
-        self._file = file
+    def __init__(self, log: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
         self._on_write = on_write
         self._on_touch = on_touch
-        self._file_watch: int | None = None
-        self._folder_watch: int | None = None
-        self._libc = _libc()
-        self._fd: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        if sys.platform != "linux":
+            raise OSError(errno.ENOSYS, "inotify is a part of Linux")
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._fd: int = _checked(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._loop = asyncio.get_running_loop()
         try:
-            self._arm()
+            _checked(libc.inotify_add_watch(self._fd, os.fsencode(log), _EVENTS))
             self._loop.add_reader(self._fd, self._read)
         except BaseException:
             os.close(self._fd)
@@ -182,59 +175,25 @@ class LogFileEvents:
             data = os.read(self._fd, _READ_SIZE)
         except BlockingIOError:
             return
-        masks = set(_masks(data))
+        masks = _masks(data)
         if _CLOSE_NOWRITE in masks:
             self._on_touch()
-        before = self._file_watch
-        if not masks <= {_MODIFY, _CLOSE_NOWRITE}:
-            # A folder that is gone cannot be watched; the next use of the database reports that.
-            with contextlib.suppress(OSError):
-                self._arm()
-        # The removal of a file that is still open causes the same events as a touch.
-        if not masks <= {_ATTRIB, _CLOSE_NOWRITE} or self._file_watch != before:
+        if masks != {_CLOSE_NOWRITE}:
             self._on_write()
 
-    def _arm(self) -> None:
-        """Watch the file, or its folder until the file is there."""
-        if not self._watch_file():
-            self._folder_watch = self._watch(folder_of(self._file), _FOLDER_EVENTS)
-            # It may have come after the first try and before the folder was watched.
-            self._watch_file()
 
-    def _watch_file(self) -> bool:
-        try:
-            self._file_watch = self._watch(self._file, _FILE_EVENTS)
-        except FileNotFoundError:
-            self._file_watch = None
-            return False
-        if self._folder_watch is not None:
-            self._libc.inotify_rm_watch(self._fd, self._folder_watch)
-            self._folder_watch = None
-        return True
-
-    def _watch(self, path: StrPath, events: int) -> int:
-        return self._checked(self._libc.inotify_add_watch(self._fd, os.fsencode(path), events))
-
-    @staticmethod
-    def _checked(answer: int) -> int:
-        if answer < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        return answer
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer
 
 
-def _masks(data: bytes) -> list[int]:
+def _masks(data: bytes) -> set[int]:
     """Read the kinds of the events; each is followed by a name of the length it tells."""
-    masks: list[int] = []
-    position = 0
+    masks, position = set[int](), 0
     while position < len(data):
         _, mask, _, name_length = _HEADER.unpack_from(data, position)
-        masks.append(mask)
+        masks.add(mask)
         position += _HEADER.size + name_length
     return masks
-
-
-def _libc() -> ctypes.CDLL:
-    if sys.platform != "linux":
-        raise OSError(errno.ENOSYS, "inotify is a part of Linux")
-    return ctypes.CDLL(None, use_errno=True)
