@@ -78,31 +78,26 @@ def filesystem_type(path: StrPath, mounts: str | None = None) -> str | None:
                 mounts = file.read()
         except OSError:
             return None
-    resolved = os.path.realpath(path)
-    found: tuple[int, str] | None = None
+    resolved, longest, found = os.path.realpath(path), -1, None
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
-        fields = left.split(" ")
-        if not right or len(fields) < 5:  # noqa: PLR2004 -- the fifth field is the mount point
-            continue
-        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
+        # The fifth field is the mount point.
+        _, _, _, _, escaped, *_ = [*left.split(" "), *[""] * 5]
+        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), escaped)
         # A later mount on the same point hides the earlier one.
-        below = f"{resolved}/".startswith(f"{point.rstrip('/')}/")
-        if below and (found is None or len(point) >= found[0]):
-            found = (len(point), right.split(" ")[0])
-    return found[1] if found else None
+        if point and f"{resolved}/".startswith(f"{point.rstrip('/')}/") and len(point) >= longest:
+            longest, found = len(point), right.split(" ")[0]
+    return found
 
 
 def examine(connection: sqlite3.Connection, database: Database) -> list[DoctorCheck]:
     """Look at the version, the settings, the file, its log and its content."""
-    checks = [_version()]
+    checks = [DoctorCheck(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")]
     if (path := database.path) is not None:
-        checks += [_durability(connection), _log(connection, database, path), _place(path), _mode(path)]
-    return [*checks, _integrity(connection)]
-
-
-def _version() -> DoctorCheck:
-    return DoctorCheck(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")
+        checks += [_durability(connection), _log(connection, database, path), *_file(path)]
+    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    fix = "restore a backup, or recover with: sqlite3 FILE .recover"
+    return [*checks, _check("integrity", answer == "ok", answer, fix)]
 
 
 def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> DoctorCheck:
@@ -155,37 +150,23 @@ def _durability(connection: sqlite3.Connection) -> DoctorCheck:
     journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
     level = _SYNCHRONOUS.get(connection.execute("PRAGMA synchronous").fetchone()[0], "unknown")
     safe = level in {"FULL", "EXTRA"}
+    fix = "a power cut can undo the last commits; drop synchronous=NORMAL from the URL"
+    detail = f"journal mode {journal}, synchronous {level}"
     return DoctorCheck(
-        name="durability",
-        ok=journal == "wal" and safe,
-        detail=f"journal mode {journal}, synchronous {level}",
-        fix=None if safe else "a power cut can undo the last commits; drop synchronous=NORMAL from the URL",
+        name="durability", ok=journal == "wal" and safe, detail=detail, fix=None if safe else fix
     )
 
 
-def _place(path: StrPath) -> DoctorCheck:
-    free = shutil.disk_usage(path).free
+def _file(path: StrPath) -> list[DoctorCheck]:
+    free, mode = shutil.disk_usage(path).free, os.stat(path).st_mode & 0o777
     place = f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free"
-    return _check(
-        "file system", free >= LEAST_FREE, place, "free some space there before nothing can be written"
-    )
-
-
-def _mode(path: StrPath) -> DoctorCheck:
-    mode = os.stat(path).st_mode & 0o777
-    return _check(
-        "file mode",
-        not mode & 0o077,
-        f"{mode:04o}",
-        f"others can read the arguments of jobs: chmod 600 {path}",
-    )
-
-
-def _integrity(connection: sqlite3.Connection) -> DoctorCheck:
-    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return _check(
-        "integrity", answer == "ok", answer, "restore a backup, or recover with: sqlite3 FILE .recover"
-    )
+    others = f"others can read the arguments of jobs: chmod 600 {path}"
+    return [
+        _check(
+            "file system", free >= LEAST_FREE, place, "free some space there before nothing can be written"
+        ),
+        _check("file mode", not mode & 0o077, f"{mode:04o}", others),
+    ]
 
 
 def _check(name: str, ok: bool, detail: str, fix: str) -> DoctorCheck:  # noqa: FBT001 -- what it is about

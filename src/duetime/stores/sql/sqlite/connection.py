@@ -213,7 +213,8 @@ class ConnectionThread:
                 "note what happened there, and enqueue where the handler has returned to"
             )
         request = ConnectionRequest(work, name, grouped=True, single=single, hint=hint)
-        if not self._is_taken() and self._write_for(me, request):
+        is_taken = self._wanted or self._in_use.locked() or not self._queue.empty()
+        if not is_taken and self._write_for(me, request):
             if request.error is not None:
                 raise request.error
             if hint is not None:
@@ -250,10 +251,6 @@ class ConnectionThread:
                 raise NotOpen("the store is not open; use it inside `async with scheduler`")
             self._queue.put(request)
 
-    def _is_taken(self) -> bool:
-        """Whether a thread uses the connection or is about to."""
-        return self._wanted or self._in_use.locked() or not self._queue.empty()
-
     def _write_for(self, caller: int, request: ConnectionRequest) -> bool:
         """Write in the thread of a caller, unless the connection is closed by now."""
         try:
@@ -271,17 +268,18 @@ class ConnectionThread:
 
     def _run(self) -> None:
         try:
-            self._serve()
-        finally:
-            self._over.set_result(None)
-
-    def _serve(self) -> None:
-        try:
             # Kept in an attribute, too: in a forked child, which lacks this thread, it must never be closed.
             connection = self._connection = self._connect()
         except BaseException as error:  # noqa: BLE001 -- raised to each caller
-            self._refuse(error)
-            return
+            while (request := self._queue.get()) is not None:
+                request.error = translate(error, self._path)
+                self._answer([request])
+        else:
+            self._serve(connection)
+        finally:
+            self._over.set_result(None)
+
+    def _serve(self, connection: sqlite3.Connection) -> None:
         backlog: deque[ConnectionRequest | None] = deque()
         while True:
             if not backlog:
@@ -300,11 +298,6 @@ class ConnectionThread:
             self._answer(done)
             # Freed here, so that nothing is kept alive while the thread waits.
             del request, done
-
-    def _refuse(self, error: BaseException) -> None:
-        while (request := self._queue.get()) is not None:
-            request.error = translate(error, self._path)
-            self._answer([request])
 
     def _perform(
         self,
