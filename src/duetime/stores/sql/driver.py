@@ -62,8 +62,7 @@ class SingleQueryScript(Generic[T]):
         """Return it as any other script."""
         script: Any = self._run()
         script.__name__ = self.verb
-        named: Script[T] = script
-        return named
+        return script  # type: ignore[no-any-return]
 
     def _run(self) -> Script[T]:
         yield self.query

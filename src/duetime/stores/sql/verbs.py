@@ -88,8 +88,7 @@ def _collecting(script: HintingScript[T], hints: dict[Hint, None]) -> Script[T]:
     """Return a script of the same name that keeps the hints."""
     collected: Any = _collect(script, hints)
     collected.__name__ = script_name(script)
-    named: Script[T] = collected
-    return named
+    return collected  # type: ignore[no-any-return]
 
 
 def _collect(script: HintingScript[T], hints: dict[Hint, None]) -> Script[T]:

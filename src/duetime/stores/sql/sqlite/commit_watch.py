@@ -21,7 +21,7 @@ import random
 import struct
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeAlias
 
 from duetime.stores.sql.sqlite.errors import StrPath
@@ -67,7 +67,14 @@ async def commits(
     `on_touch` is called at once when a process touches the log, ours included. `writes_since` tells whether this process
     writes, or has done so since a moment of the monotonic clock.
     """
-    with _timing(path, on_touch, EventTiming(writes_since)) as pace:
+    pace: EventTiming | PollTiming = (timing := EventTiming(writes_since))
+    with contextlib.ExitStack() as ends:
+        try:
+            events = LogFileEvents(log_of(path), on_write=timing.notice, on_touch=on_touch)
+            ends.callback(events.close)
+        except (OSError, NotImplementedError):
+            # No log, no inotify on this system or none left for this user, or an event loop that cannot watch files.
+            pace = PollTiming()
         seen, changed = await data_version(), False
         while True:
             await pace.next_look(changed=changed)
@@ -75,20 +82,6 @@ async def commits(
             changed, seen = version != seen, version
             if changed:
                 yield
-
-
-@contextlib.contextmanager
-def _timing(
-    path: StrPath, on_touch: Callable[[], None], pace: EventTiming
-) -> Generator[EventTiming | PollTiming]:
-    try:
-        events = LogFileEvents(log_of(path), on_write=pace.notice, on_touch=on_touch)
-    except (OSError, NotImplementedError):
-        # No log, no inotify on this system or none left for this user, or an event loop that cannot watch files.
-        yield PollTiming()
-        return
-    with contextlib.closing(events):
-        yield pace
 
 
 class EventTiming:

@@ -8,6 +8,7 @@ import os
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen, StoreLost, StoreUnusable
@@ -127,24 +128,14 @@ class Database:
 
     def connect_writer(self) -> sqlite3.Connection:
         """Return a connection that can write."""
-        connection = self._connect()
-        try:
-            if self.path is not None:
-                _execute(connection, "PRAGMA journal_mode = WAL")
-                _execute(connection, _FIRST_READ)
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
+        return self._connect(
+            "PRAGMA journal_mode = WAL", _FIRST_READ, f"PRAGMA synchronous = {self._synchronous}"
+        )
 
     def _connect_reader(self) -> sqlite3.Connection:
-        connection = self._connect()
-        _execute(connection, _FIRST_READ)
-        connection.execute("PRAGMA query_only = 1")
-        return connection
+        return self._connect(_FIRST_READ, "PRAGMA query_only = 1")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *settings: str) -> sqlite3.Connection:
         if self._files is None and self.path is not None:
             raise NotOpen("the store is not open; use it inside `async with scheduler`")
         # Before, so that no file is made where one was deleted; after, so that it is the file we know.
@@ -159,8 +150,9 @@ class Database:
         )
         try:
             self.look()
-            for setting in SETTINGS:
-                connection.execute(setting)
+            for setting in (*SETTINGS, *settings):
+                # Others are in the way when many processes open a new file at once.
+                wait_to_write(partial(_fetch, connection, setting), timeout=_LONGEST_WAIT)
         except BaseException:
             connection.close()
             raise
@@ -216,6 +208,5 @@ def _lost(path: str) -> StoreLost:
     )
 
 
-def _execute(connection: sqlite3.Connection, statement: str) -> None:
-    """Execute a statement, and try again while others are in the way, as when many processes open a new file at once."""
-    wait_to_write(lambda: connection.execute(statement).fetchall(), timeout=_LONGEST_WAIT)
+def _fetch(connection: sqlite3.Connection, statement: str) -> object:
+    return connection.execute(statement).fetchall()

@@ -231,8 +231,8 @@ def _named(statement: Statement) -> str:
 def _translated(error: Any) -> Exception:
     """Return the error to raise instead; the codes of one database mean nothing to another."""
     cause = error.orig
-    code = getattr(cause, "sqlstate", None) or (cause.args[0] if cause.args else None)
-    if (meant := _MEANINGS.get(code)) is not None:
+    code = cause.args[0] if cause.args else None
+    if (meant := _MEANINGS.get(code) or _MEANINGS.get(getattr(cause, "sqlstate", None))) is not None:
         return meant()
     if misses_table(cause):
         return another_database()
