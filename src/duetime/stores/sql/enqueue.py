@@ -63,13 +63,11 @@ class SqlEnqueue(SqlSubject):
         if tx is not None:
             borrowed = self._driver.borrow(tx)
             return _ids(await borrowed.run(self._storing(borrowed, jobs, await self.identity(), entries)))
-        soon = due_soon(jobs, self._now())
-        query = None if entries or soon is None else plain_insertion(self._sql, jobs)
-        if query is not None:
-            first = single = SingleQueryScript("enqueue", query, list(map(_job_id, jobs)))
-            if self._dialect.slow_on_conflict and len(jobs) > 1:
-                first = replace(single, query=query._replace(statement=self._sql.enqueue_fresh))
-            hint, rows = _JOBS_HINT if soon else None, len(jobs)
+        single, hint = self._plain(jobs, entries)
+        if single is not None:
+            first, rows = single, len(jobs)
+            if self._dialect.slow_on_conflict and rows > 1:
+                first = replace(single, query=single.query._replace(statement=self._sql.enqueue_fresh))
             try:
                 return await self._driver.write(first, atomic=False, hint=hint, rows=rows, again=single)
             except AlreadyStored:
@@ -86,11 +84,9 @@ class SqlEnqueue(SqlSubject):
         """Do the same for a thread that may wait; None, and nothing is stored, if it needs an event loop."""
         if not jobs:
             return []
-        soon = due_soon(jobs, self._now())
-        query = None if entries or soon is None else plain_insertion(self._sql, jobs)
-        if query is not None:
-            single = SingleQueryScript("enqueue", query, list(map(_job_id, jobs)))
-            return self._driver.write_blocking(single, hint=_JOBS_HINT if soon else None)
+        single, hint = self._plain(jobs, entries)
+        if single is not None:
+            return self._driver.write_blocking(single, hint=hint)
         done = self._driver.write_blocking(partial(enqueue, self._sql, jobs, entries=entries))
         return None if done is None else self._hinted(jobs, done)
 
@@ -109,6 +105,16 @@ class SqlEnqueue(SqlSubject):
             for hint in job_hints(jobs):
                 self._driver.hint(hint)
         return _ids(done)
+
+    def _plain(
+        self, jobs: Sequence[NewJob], entries: Sequence[AuditEntry]
+    ) -> tuple[SingleQueryScript[list[JobId]] | None, Hint | None]:
+        """Return a script of one statement, if that stores the jobs, and the hint that belongs to it."""
+        soon = due_soon(jobs, self._now())
+        # Without a clock of this host, only the server can tell of some jobs whether to hint.
+        query = None if entries or soon is None else plain_insertion(self._sql, jobs)
+        single = None if query is None else SingleQueryScript("enqueue", query, list(map(_job_id, jobs)))
+        return single, _JOBS_HINT if soon else None
 
     def _now(self) -> Instant | None:
         """Return the store's clock where it is that of this host; a server tells its own with its answer."""

@@ -221,13 +221,9 @@ class SqlHandlerTransaction:
         self._owner = owner
         self._driver = driver
         self._lent = lent
+        self.blocking = lent.blocking
         self._sql = sql
         self._on_settled = on_settled
-
-    @property
-    def blocking(self) -> bool:
-        """Whether the connection works without an event loop."""
-        return self._lent.blocking
 
     @property
     def expired(self) -> bool:

@@ -373,9 +373,7 @@ def _run_alone(connection: sqlite3.Connection, request: ConnectionRequest) -> No
 
 
 def _run_group(
-    connection: sqlite3.Connection,
-    group: list[ConnectionRequest],
-    backlog: deque[ConnectionRequest | None],
+    connection: sqlite3.Connection, group: list[ConnectionRequest], backlog: deque[ConnectionRequest | None]
 ) -> None:
     """Run a group of one request in a transaction, and add those of the backlog that may share it while it is small."""
     try:

@@ -44,11 +44,7 @@ class Database:
         self._synchronous = synchronous
         self._files: OpenFiles | None = None
         self.writer = ConnectionThread(
-            self._connect_first,
-            name="duetime-sqlite-write",
-            path=path,
-            look=self.look_at_log,
-            tell=self.tell,
+            self._connect_first, name="duetime-sqlite-write", path=path, look=self.look_at_log, tell=self.tell
         )
         self.reader = self.writer
         """The thread that reads; the writing one itself where the database is in memory."""

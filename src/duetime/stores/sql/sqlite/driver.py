@@ -171,15 +171,12 @@ class SqliteDriver:
             del self._listening[subscriber]
 
     async def _data_version(self, subscriber: HintSubscriber) -> int:
-        version: int = await self._database.writer.do(_data_version)
+        """Return a number that changes when another connection has committed; our own writer's do not count."""
+        version: int = await self._database.writer.do(
+            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
+        )
         self._listening[subscriber] = True
         return version
-
-
-def _data_version(connection: sqlite3.Connection) -> int:
-    """Return a number that changes when another connection has committed; our own writer's do not count."""
-    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-    return version
 
 
 def _name(script: Callable[[], Script[object]]) -> str:

@@ -15,11 +15,7 @@ StrPath: TypeAlias = str | os.PathLike[str]
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _MEANINGS: Final[tuple[tuple[set[int], type[StoreError], str], ...]] = (
-    (
-        {sqlite3.SQLITE_FULL},
-        StoreUnavailable,
-        "the disk that holds {where} is full; free some space there",
-    ),
+    ({sqlite3.SQLITE_FULL}, StoreUnavailable, "the disk that holds {where} is full; free some space there"),
     (
         _BUSY,
         StoreUnavailable,

@@ -15,12 +15,7 @@ from duetime.failpoints import InjectedFault, failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import SECOND, Clock, Micros
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.sqlite.connection import (
-    become_writer,
-    pause_for_writers,
-    plain_cursor,
-    run_script,
-)
+from duetime.stores.sql.sqlite.connection import become_writer, pause_for_writers, plain_cursor, run_script
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import (
     StrPath,
@@ -55,27 +50,28 @@ class SqliteCallerTransaction:
         self._connection = connection
         self._clock = clock
         self._path = path
+        self._begun = False
+        """Whether we have begun the transaction that the caller's first change would have."""
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction; the event loop goes on while others write."""
         with self._errors():
-            begun = not self._connection.in_transaction
             for pause in self._becoming_writer():
                 await asyncio.sleep(pause)
-            return self._play(script, begun=begun)
+            return self._play(script)
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
         with self._errors():
-            begun = not self._connection.in_transaction
             for pause in self._becoming_writer():
                 time.sleep(pause)
-            return self._play(script, begun=begun)
+            return self._play(script)
 
     def _becoming_writer(self) -> Generator[float]:
         """Yield how long to wait before each further try, for as long as the caller's own statements would."""
         connection = self._connection
-        statement = BECOME_WRITER if connection.in_transaction else _beginning(connection)
+        self._begun = not connection.in_transaction
+        statement = _beginning(connection) if self._begun else BECOME_WRITER
         cursor, began = plain_cursor(connection), time.monotonic()
         (milliseconds,) = cursor.execute("PRAGMA busy_timeout").fetchone()
         while True:
@@ -89,7 +85,7 @@ class SqliteCallerTransaction:
                 cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
             yield pause
 
-    def _play(self, script: Callable[[], Script[T]], *, begun: bool) -> T:
+    def _play(self, script: Callable[[], Script[T]]) -> T:
         connection = self._connection
         connection.execute(f"SAVEPOINT {SAVEPOINT}")
         try:
@@ -97,7 +93,7 @@ class SqliteCallerTransaction:
         except BaseException:
             # Some errors, such as a full disk, end the whole transaction.
             with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK" if begun else f"ROLLBACK TO {SAVEPOINT}")
+                connection.execute("ROLLBACK" if self._begun else f"ROLLBACK TO {SAVEPOINT}")
                 connection.execute(f"RELEASE {SAVEPOINT}")
             raise
         connection.execute(f"RELEASE {SAVEPOINT}")

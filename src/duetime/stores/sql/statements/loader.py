@@ -17,8 +17,6 @@ FOLDER = Path(__file__).parents[1]
 Blocks: TypeAlias = dict[tuple[str, str], str]
 """The bodies of statements and fragments, by kind and name."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
-_HINT_TABLE = "hints"
-"""A table of those databases alone that carry hints in rows."""
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
@@ -171,7 +169,8 @@ class PlaceholderFiller:
         self._words = {
             **fragments,
             **dialect.fragments(),
-            **{table: f"{namespace}_{table}" for table in (*TABLES, _HINT_TABLE)},
+            # The last one is there only where hints are carried by rows.
+            **{table: f"{namespace}_{table}" for table in (*TABLES, "hints")},
         }
 
     def __call__(self, text: str) -> str:

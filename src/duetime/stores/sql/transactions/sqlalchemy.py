@@ -8,22 +8,13 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Engine,
-    Text,
-    TwoPhaseTransaction,
-    bindparam,
-    select,
-    text,
-)
+from sqlalchemy import BigInteger, Connection, Engine, Text, TwoPhaseTransaction, bindparam, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session, scoped_session
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.time import Clock
-from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, Statement, play
+from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, play
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.sqlite.connection import by_row
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
@@ -211,7 +202,9 @@ def _execute_postgres(connection: Connection, query: Query, now: int | None) -> 
         bindparam(f"p{n}", values[name], type_=BigInteger() if isinstance(values[name], int) else Text())
         for n, name in enumerate(query.statement.params, 1)
     ]
-    found = connection.execute(text(_named(query.statement)).bindparams(*bound))
+    # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
+    sql = _NUMBERED.sub(r"(:p\1)", query.statement.sql)
+    found = connection.execute(text(sql).bindparams(*bound))
     return list(found) if found.returns_rows else []
 
 
@@ -221,11 +214,6 @@ def _execute_mysql(connection: Connection, query: Query, now: int | None) -> lis
         sql if dialect.is_mariadb else sql.replace(*ON_MYSQL), {"now": now, "ours": False, **query.params}
     )
     return list(found) if found.returns_rows else [(found.rowcount,)]
-
-
-def _named(statement: Statement) -> str:
-    # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
-    return _NUMBERED.sub(r"(:p\1)", statement.sql)
 
 
 def _translated(error: Any) -> Exception:
