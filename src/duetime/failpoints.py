@@ -22,7 +22,7 @@ class InjectedFault(Exception):
 
 
 @dataclass(slots=True)
-class _Armed:
+class ArmedFailpoint:
     """Acts at the nth visit of one place."""
 
     place: str
@@ -30,6 +30,7 @@ class _Armed:
     visits_left: int
 
     def visit(self) -> None:
+        """Count a visit, and act if it is the one that was asked for."""
         self.visits_left -= 1
         if self.visits_left == 0 and self.action == "raise":
             raise InjectedFault(f"the failpoint {self.place} was told to fail")
@@ -39,14 +40,14 @@ class _Armed:
 
 def failpoint(name: str) -> None:
     """Do what the environment asks for at this place; nothing otherwise."""
-    if _armed is not None and _armed.place == name:
-        _armed.visit()
+    if armed is not None and armed.place == name:
+        armed.visit()
 
 
 def arm(setting: str | None) -> None:
     """Install a setting, as the environment would at import; `None` removes it."""
-    global _armed  # noqa: PLW0603 -- there is one failpoint per process
-    _armed = None
+    global armed  # noqa: PLW0603 -- there is one failpoint per process
+    armed = None
     if not setting:
         return
     head, _, last = setting.rpartition(":")
@@ -55,8 +56,8 @@ def arm(setting: str | None) -> None:
     if not place or action not in {*_SIGNALS, "raise"}:
         example = "write place:action[:nth], e.g. after:claim:kill"
         raise ConfigError(f"{VARIABLE}={setting!r} is not understood; {example}")
-    _armed = _Armed(place, action, visits)
+    armed = ArmedFailpoint(place, action, visits)
 
 
-_armed: _Armed | None = None
+armed: ArmedFailpoint | None = None
 arm(os.environ.get(VARIABLE))

@@ -16,7 +16,7 @@ import pytest
 
 from duetime import Scheduler, Task, current_job
 from duetime.errors import StoreError, StoreLost
-from duetime.stores.sql.sqlite import filesystem
+from duetime.stores.sql.sqlite import database as database_module
 from duetime.stores.sql.sqlite.database import Database
 from tests.integration.callers import Calling, by_async_session, by_session, by_sqlite3
 from tests.integration.kit import until
@@ -65,7 +65,7 @@ LOSSES = (delete, delete_all, delete_log, replace, move_folder)
 @pytest.fixture(autouse=True)
 def each_commit_looks_at_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at the log are a few milliseconds apart, and these tests are quicker than that."""
-    monkeypatch.setattr(filesystem, "LOG_LOOKS", 0.0)
+    monkeypatch.setattr(database_module, "LOG_LOOKS", 0.0)
 
 
 @pytest.fixture

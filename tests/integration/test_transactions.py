@@ -11,7 +11,7 @@ import pytest
 
 from duetime import Ended, EventKind, Scheduler, State, current_job, failpoints
 from duetime.model.outcome import Settlement
-from duetime.stores.sql.transactions.handler import SqlHandlerTransaction
+from duetime.stores.sql.settling import SqlHandlerTransaction
 from tests.integration.effects import ask, effects, run
 from tests.integration.kit import until
 

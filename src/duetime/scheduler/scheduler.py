@@ -22,6 +22,7 @@ from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.executor import Middleware, check_middleware
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.run import current_run
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
@@ -202,9 +203,10 @@ class Scheduler:
         if tx is not None or call.entry is not None or self.after_enqueue is not None:
             return (await self.enqueue_many([call], tx=tx))[0]
         store = self._opened()
-        check_not_kept_out(store)
         if store.moved is not None:
             raise StoreMoved(store.moved)
+        if current_run.get(None) is not None:
+            check_not_kept_out(store)
         [job_id] = await store.enqueue([call.job])
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 

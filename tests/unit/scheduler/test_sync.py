@@ -9,7 +9,8 @@ import pytest
 
 from duetime import Scheduler, State
 from duetime.errors import BlockingCallInLoop, InvalidArguments, StoreUnusable
-from duetime.stores.sql.sqlite.commit_watch import NewJobSignals
+from duetime.stores.base import Hint
+from duetime.stores.sql.sqlite.database import Database
 
 
 def double(number: int) -> int:
@@ -110,10 +111,10 @@ def test_calls_that_are_none_are_refused_before_anything_is_opened(scheduler: Sc
 def test_other_processes_are_told_of_what_a_blocking_caller_stores_for_now(
     scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(NewJobSignals, "send", lambda _: told.append(1))
+    told: list[Hint] = []
+    monkeypatch.setattr(Database, "tell", lambda _, hint: told.append(hint))
     task = scheduler.task(double)
     task.options(delay="1h").sync.enqueue(1)
     assert told == []
     task.sync.enqueue(2)
-    assert told == [1]
+    assert told == [Hint("jobs")]

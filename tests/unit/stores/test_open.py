@@ -13,7 +13,7 @@ from duetime.stores.open import open_store
 from duetime.stores.sql.postgres.connection import PostgresConnector
 from duetime.stores.sql.postgres.driver import PostgresDriver
 from duetime.stores.sql.sqlite.driver import SqliteDriver
-from duetime.stores.sql.sqlite.filesystem import StrPath
+from duetime.stores.sql.sqlite.errors import StrPath
 from duetime.stores.sql.store import SqlStore
 
 

@@ -43,7 +43,11 @@ class Arguments:
 
     def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
         """Return the JSON object for a call, or raise `InvalidArguments` naming the path of the bad value."""
-        given = self._bind(args, kwargs)
+        try:
+            # A struct takes its fields as such a function takes its arguments, in a tenth of the time.
+            given = self._shape(*args, **kwargs) if self._simple else self._bind(args, kwargs)
+        except TypeError:
+            given = self._bind(args, kwargs)
         try:
             raw = _encoder.encode(given)
         except _ENCODE_ERRORS as error:
@@ -103,12 +107,6 @@ class Arguments:
             raise InvalidOption(text) from None
 
     def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> msgspec.Struct:
-        if self._simple:
-            # A struct takes its fields as such a function takes its arguments, in a tenth of the time.
-            try:
-                return self._shape(*args, **kwargs)
-            except TypeError:
-                pass
         try:
             return self._shape(**self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:

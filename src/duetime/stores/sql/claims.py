@@ -35,8 +35,7 @@ BacklogPosition: TypeAlias = tuple[str, int, Instant]
 _LONG_BACKLOG: Final = 1_000
 """From how many jobs on, claimed without a break, a backlog is worth remembering."""
 _TRUSTED_FOR: Final = 1.0
-"""For how many seconds a queue's floors hold: jobs that come to lie behind, such as those that go back, are found by the
-first claim after this that takes from the queue."""
+"""For how many seconds floors hold: jobs that come to lie behind, such as those that go back, are found after this."""
 
 
 class SqlClaims(SqlSubject):
@@ -61,7 +60,7 @@ class SqlClaims(SqlSubject):
             await self._quote_blobs()
             claims = await self._driver.write(script, atomic=not one_statement, rows=demand.limit)
         if one_statement:
-            self._backlogs.note(demand, claims, floors=floors)
+            self._backlogs.note(demand, claims)
         return claims
 
     @write()
@@ -137,8 +136,7 @@ class _Backlog:
 
     taken: int = 0
     floors: dict[tuple[str, int], Instant] = field(default_factory=dict[tuple[str, int], Instant])
-    trusted_until: dict[str, float] = field(default_factory=dict[str, float])
-    """By queue, since a claim may be full before it comes to the next."""
+    trusted_until: float = 0.0
 
 
 class Backlogs:
@@ -153,15 +151,12 @@ class Backlogs:
         backlog = self._met.get(_kind_of_claim(demand))
         if backlog is None or backlog.taken < _LONG_BACKLOG or demand.ahead:
             return []
-        now, until = self._clock(), backlog.trusted_until
-        return [
-            (*place, due_at) for place, due_at in backlog.floors.items() if now < until.get(place[0], 0.0)
-        ]
+        if self._clock() >= backlog.trusted_until:
+            backlog.floors.clear()
+        return [(*place, due_at) for place, due_at in backlog.floors.items()]
 
-    def note(
-        self, demand: ClaimRequest, claims: Sequence[Claim], *, floors: Sequence[BacklogPosition]
-    ) -> None:
-        """Learn from the answer to a claim, in the order of its queues, that began at these floors."""
+    def note(self, demand: ClaimRequest, claims: Sequence[Claim]) -> None:
+        """Learn from the answer to a claim."""
         if demand.ahead:
             return
         if len(claims) < demand.limit:
@@ -169,17 +164,11 @@ class Backlogs:
             self._met.pop(_kind_of_claim(demand), None)
             return
         backlog = self._met.setdefault(_kind_of_claim(demand), _Backlog())
-        until = self._clock() + _TRUSTED_FOR
-        seen = _reached(demand, claims[-1].queue) - {queue for queue, _, _ in floors}
-        backlog.trusted_until.update(dict.fromkeys(seen, until))
+        if not backlog.floors:
+            backlog.trusted_until = self._clock() + _TRUSTED_FOR
         backlog.taken += len(claims)
         # The first of a batch rather than its last: what goes back is soon met again.
         backlog.floors.update({(claim.queue, claim.priority): claim.due_at for claim in reversed(claims)})
-
-
-def _reached(demand: ClaimRequest, last: str) -> set[str]:
-    names = [queue for queue, _ in demand.queues]
-    return set(names[: names.index(last) + 1])
 
 
 def _kind_of_claim(demand: ClaimRequest) -> object:

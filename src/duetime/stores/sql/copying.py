@@ -12,8 +12,7 @@ import msgspec
 
 from duetime.model.store_copy import COLUMNS, RecordKind, RecordRow, WholeRecord
 from duetime.stores.sql.driver import Query, Script
-from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.statements.loader import FOLDER, Statements, build, parse
+from duetime.stores.sql.statements.loader import FOLDER, Dialect, Statements, build, parse
 from duetime.stores.sql.statements.rows import encode_batch
 from duetime.stores.sql.verbs import SqlSubject, read, write
 

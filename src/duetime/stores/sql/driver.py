@@ -62,8 +62,7 @@ class SingleQueryScript(Generic[T]):
         """Return it as any other script."""
         script: Any = self._run()
         script.__name__ = self.verb
-        named: Script[T] = script
-        return named
+        return script  # type: ignore[no-any-return]
 
     def _run(self) -> Script[T]:
         yield self.query
@@ -98,10 +97,8 @@ def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:
 class CallerTransaction(Protocol):
     """A caller's own transaction, on the caller's own connection."""
 
-    @property
-    def announces(self) -> bool:
-        """Whether its commit can carry an announcement."""
-        ...
+    announces: bool
+    """Whether its commit can carry an announcement."""
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction; if it fails, the transaction is as it was before.
@@ -118,15 +115,10 @@ class CallerTransaction(Protocol):
 class DriverHandlerTransaction(Protocol):
     """A transaction on a connection that a handler uses meanwhile."""
 
-    @property
-    def blocking(self) -> bool:
-        """Whether the connection works without an event loop."""
-        ...
-
-    @property
-    def expired(self) -> bool:
-        """Whether it took too long and was rolled back."""
-        ...
+    blocking: bool
+    """Whether the connection works without an event loop."""
+    expired: bool
+    """Whether it took too long and was rolled back."""
 
     async def begin(self) -> object:
         """Begin, which may have to wait, and return the connection."""
@@ -155,10 +147,8 @@ class DriverHandlerTransaction(Protocol):
 class Driver(Protocol):
     """Runs scripts on one database."""
 
-    @property
-    def single_writer(self) -> bool:
-        """Whether no one else can write while a transaction is open."""
-        ...
+    single_writer: bool
+    """Whether no one else can write while a transaction is open."""
 
     async def open(self) -> None:
         """Connect."""

@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from duetime.errors import NotOpen, SchemaMismatch
 from duetime.model.audit import AuditEntry
 from duetime.model.job import JobId, NewJob, due_soon
 from duetime.model.states import State
+from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.stores.base import Hint
 from duetime.stores.base.values import ArgumentsMismatch
@@ -19,18 +21,15 @@ from duetime.stores.sql.driver import AlreadyStored, CallerTransaction, Query, S
 from duetime.stores.sql.keys import place
 from duetime.stores.sql.schema import check_identity, identity
 from duetime.stores.sql.statements.loader import Statements
-from duetime.stores.sql.statements.rows import (
-    alike_jobs,
-    encode_batch,
-    encode_entries,
-    encode_new_jobs,
-    one_job_values,
-)
+from duetime.stores.sql.statements.rows import encode_batch, encode_entries, encode_new_jobs
 from duetime.stores.sql.verbs import SqlSubject
 
 _log = logging.getLogger("duetime.store")
 
 _JOBS_HINT: Final = Hint("jobs")
+_job_id = attrgetter("id")
+_FIRST_SPECIAL: Final = NewJob._fields.index("schedule")
+_NOTHING_SPECIAL: Final = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_FIRST_SPECIAL:])
 
 
 class EnqueueResult(NamedTuple):
@@ -64,11 +63,10 @@ class SqlEnqueue(SqlSubject):
         if tx is not None:
             borrowed = self._driver.borrow(tx)
             return _ids(await borrowed.run(self._storing(borrowed, jobs, await self.identity(), entries)))
-        soon = self._soon(jobs)
-        single = None if entries or soon is None else self._single(jobs)
+        single, hint = self._plain(jobs, entries)
         if single is not None:
-            hint, rows, first = _JOBS_HINT if soon else None, len(jobs), single
-            if self._dialect.slow_on_conflict and single.query.statement is self._sql.enqueue_alike:
+            first, rows = single, len(jobs)
+            if self._dialect.slow_on_conflict and rows > 1:
                 first = replace(single, query=single.query._replace(statement=self._sql.enqueue_fresh))
             try:
                 return await self._driver.write(first, atomic=False, hint=hint, rows=rows, again=single)
@@ -86,10 +84,9 @@ class SqlEnqueue(SqlSubject):
         """Do the same for a thread that may wait; None, and nothing is stored, if it needs an event loop."""
         if not jobs:
             return []
-        soon = self._soon(jobs)
-        single = None if entries or soon is None else self._single(jobs)
+        single, hint = self._plain(jobs, entries)
         if single is not None:
-            return self._driver.write_blocking(single, hint=_JOBS_HINT if soon else None)
+            return self._driver.write_blocking(single, hint=hint)
         done = self._driver.write_blocking(partial(enqueue, self._sql, jobs, entries=entries))
         return None if done is None else self._hinted(jobs, done)
 
@@ -109,23 +106,19 @@ class SqlEnqueue(SqlSubject):
                 self._driver.hint(hint)
         return _ids(done)
 
-    def _soon(self, jobs: Sequence[NewJob]) -> bool | None:
-        """Tell whether a job falls due soon, without the clock if possible; `None` if only a server can tell."""
-        soon = due_soon(jobs, None)
-        return due_soon(jobs, self._now()) if soon is None else soon
+    def _plain(
+        self, jobs: Sequence[NewJob], entries: Sequence[AuditEntry]
+    ) -> tuple[SingleQueryScript[list[JobId]] | None, Hint | None]:
+        """Return a script of one statement, if that stores the jobs, and the hint that belongs to it."""
+        soon = due_soon(jobs, self._now())
+        # Without a clock of this host, only the server can tell of some jobs whether to hint.
+        query = None if entries or soon is None else plain_insertion(self._sql, jobs)
+        single = None if query is None else SingleQueryScript("enqueue", query, list(map(_job_id, jobs)))
+        return single, _JOBS_HINT if soon else None
 
     def _now(self) -> Instant | None:
         """Return the store's clock where it is that of this host; a server tells its own with its answer."""
         return None if self._clock is None else self._clock.now()
-
-    def _single(self, jobs: Sequence[NewJob]) -> SingleQueryScript[list[JobId]] | None:
-        """Return a script of one statement, if that stores them: they have neither keys nor occurrences."""
-        query = plain_insertion(self._sql, jobs)
-        if query is None:
-            if any(job.key is not None or job.schedule is not None for job in jobs):
-                return None
-            query = insertion(self._sql, jobs)
-        return SingleQueryScript("enqueue", query, [job.id for job in jobs])
 
     def _storing(
         self,
@@ -204,9 +197,19 @@ def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:
 
 
 def plain_insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query | None:
-    """Return the quick statement for one job, or for jobs of one kind, that ask for nothing special."""
+    """Return the quick statement for one job, or for jobs that differ only in id, arguments and due time.
+
+    None if they are not alike, or ask for something special.
+    """
+    first = jobs[0]
+    if first[_FIRST_SPECIAL:] != _NOTHING_SPECIAL:
+        return None
+    values: dict[str, object] = dict(zip(NewJob._fields, first[:_FIRST_SPECIAL], strict=False))
     if len(jobs) == 1:
-        values = one_job_values(jobs[0])
-        return None if values is None else Query(sql.enqueue_one, values)
-    values = alike_jobs(jobs)
-    return None if values is None else Query(sql.enqueue_alike, values)
+        values["payload"] = clean_text(first.payload)
+        return Query(sql.enqueue_one, values)
+    ids, tasks, payloads, due, *common = zip(*jobs, strict=True)
+    if any(column.count(column[0]) < len(column) for column in (tasks, *common)):
+        return None
+    values["rows"] = encode_batch(zip(ids, payloads, due, strict=True))
+    return Query(sql.enqueue_alike, values)

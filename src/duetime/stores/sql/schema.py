@@ -12,8 +12,7 @@ from typing import NamedTuple, cast
 from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.statements.loader import PlaceholderFiller, Statements, files
+from duetime.stores.sql.statements.loader import Dialect, PlaceholderFiller, Statements, files
 from duetime.stores.sql.transactions.caller import another_database
 from duetime.version import VERSION
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Final
 
+from duetime.errors import ClaimLost, StoreUnavailable, TransactionMisused
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.job import JobId, NewJob, Token
@@ -17,7 +19,7 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.driver import Driver, DriverHandlerTransaction, Query, Script
 from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements
@@ -31,6 +33,8 @@ from duetime.stores.sql.statements.rows import (
 )
 from duetime.stores.sql.verbs import SqlSubject, read
 
+_FIRST_PAUSE: Final = 0.05
+_LONGEST_PAUSE: Final = 2.0
 _NO_SETTLEMENTS: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
 
 
@@ -199,4 +203,84 @@ def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[o
         change.attempt,
         change.error,
         change.traceback,
+    )
+
+
+class SqlHandlerTransaction:
+    """A transaction of one driver, and what the store knows about ending it."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        lent: DriverHandlerTransaction,
+        sql: Statements,
+        *,
+        owner: object,
+        on_settled: Callable[[Settlement], None],
+    ) -> None:
+        self._owner = owner
+        self._driver = driver
+        self._lent = lent
+        self.blocking = lent.blocking
+        self._sql = sql
+        self._on_settled = on_settled
+
+    @property
+    def expired(self) -> bool:
+        """Whether it took too long and was rolled back."""
+        return self._lent.expired
+
+    def keeps_out(self, store: object) -> bool:
+        """Whether a store cannot write while this is open; one on the same file may not be known to be that."""
+        return self._driver.single_writer and store is self._owner
+
+    async def begin(self) -> object:
+        """Begin and return the connection."""
+        return await self._lent.begin()
+
+    async def complete(self, settlement: Settlement) -> None:
+        """Write the settlement as the last statement and commit."""
+        try:
+            await self._settle(settlement)
+        except BaseException:
+            await self._lent.rollback()
+            raise
+        try:
+            await self._lent.commit()
+        except StoreUnavailable:
+            if not await self._was_settled(settlement.token):
+                raise
+        self._on_settled(settlement)
+
+    async def abandon(self, error: BaseException) -> None:
+        """Roll back; the handler's own error is not masked by trouble with that."""
+        if not await self._lent.rollback(error):
+            raise _misused()
+
+    async def _settle(self, settlement: Settlement) -> None:
+        if not await self._lent.is_whole():
+            raise _misused()
+        if self._lent.expired:
+            raise TimeoutError
+        if not await self._lent.run(lambda: settle(self._sql, [settlement])):
+            raise ClaimLost(
+                f"job {settlement.token.job_id} was given to another worker or is gone; "
+                "what this run has written is rolled back"
+            )
+
+    async def _was_settled(self, token: Token) -> bool:
+        """Look up what came of a commit, as soon as the database can be asked."""
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return await self._driver.write(lambda: fate(self._sql, token))
+            except StoreUnavailable:
+                await asyncio.sleep(pause)
+                pause = min(_LONGEST_PAUSE, pause * 2)
+
+
+def _misused() -> TransactionMisused:
+    return TransactionMisused(
+        "the handler has committed, rolled back or closed the transaction that it was lent, so its writes may "
+        "have been committed without the job; leave the end of the transaction to the block"
     )

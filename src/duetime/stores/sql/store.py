@@ -19,9 +19,8 @@ from duetime.stores.sql.records import SqlRecords
 from duetime.stores.sql.retention import SqlRetention
 from duetime.stores.sql.schedules import SqlSchedules
 from duetime.stores.sql.schema import check_version, migrate, migrations, pending_sql, read_status
-from duetime.stores.sql.settling import SqlSettling
-from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.transactions.handler import SqlHandlerTransaction
+from duetime.stores.sql.settling import SqlHandlerTransaction, SqlSettling
+from duetime.stores.sql.statements.loader import Dialect
 from duetime.stores.sql.workers import SqlWorkers
 
 

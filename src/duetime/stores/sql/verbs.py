@@ -10,8 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Driver, Query, Row, Script, play, script_name
-from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.statements.loader import load
+from duetime.stores.sql.statements.loader import Dialect, load
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -55,20 +54,7 @@ def read(
     [Callable[Concatenate[S, P], Script[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
 ]:
     """Have a method's script run as one that changes nothing; without the database for an empty batch."""
-
-    def decorate(
-        verb: Callable[Concatenate[S, P], Script[T]],
-    ) -> Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]:
-        @wraps(verb)
-        async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-            script = partial(verb, self, *args, **kwargs)
-            if (count := _count(rows, args)) == 0:
-                return play(script(), _nothing)
-            return await self.run_read(script, rows=count)
-
-        return call  # type: ignore[return-value]  # mypy has a wider type for `async def`
-
-    return decorate
+    return _decorator(SqlSubject.run_read, rows)  # type: ignore[no-any-return]
 
 
 def write(
@@ -80,36 +66,29 @@ def write(
 
     `atomic=False` promises that it is a single statement, or that what follows the first may come later.
     """
+    return _decorator(partial(SqlSubject.run_write, atomic=atomic), rows)  # type: ignore[no-any-return]
 
-    def decorate(
-        verb: Callable[Concatenate[S, P], HintingScript[T]],
-    ) -> Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]:
+
+def _decorator(run: Callable[..., Any], rows: RowCount) -> Any:
+    def decorate(verb: Callable[..., HintingScript[Any]]) -> Any:
         @wraps(verb)
-        async def call(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        async def call(self: SqlSubject, /, *args: Any, **kwargs: Any) -> Any:
             script = partial(verb, self, *args, **kwargs)
-            if (count := _count(rows, args)) == 0:
-                return play(_collecting(script(), {}), _nothing)
-            return await self.run_write(script, atomic=atomic, rows=count)
+            count = rows(args[0]) if callable(rows) else rows
+            if count == 0:
+                return play(_collecting(script(), {}), lambda _: [])
+            return await run(self, script, rows=count)
 
-        return call  # type: ignore[return-value]  # mypy has a wider type for `async def`
+        return call
 
     return decorate
-
-
-def _count(rows: RowCount, args: tuple[Any, ...]) -> int | None:
-    return rows(args[0]) if callable(rows) else rows
-
-
-def _nothing(_: Query) -> list[Row]:
-    return []
 
 
 def _collecting(script: HintingScript[T], hints: dict[Hint, None]) -> Script[T]:
     """Return a script of the same name that keeps the hints."""
     collected: Any = _collect(script, hints)
     collected.__name__ = script_name(script)
-    named: Script[T] = collected
-    return named
+    return collected  # type: ignore[no-any-return]
 
 
 def _collect(script: HintingScript[T], hints: dict[Hint, None]) -> Script[T]:

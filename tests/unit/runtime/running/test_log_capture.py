@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from duetime import Scheduler
+from duetime.runtime.options import worker_options
 from duetime.runtime.running.log_capture import RunLogHandler, record_text, run_log_capture
 from duetime.runtime.running.run import Run, RunOutput, current_run
 from duetime.runtime.upkeep.notices import PulseLooks
+from duetime.runtime.worker import Worker
 from duetime.stores.base import Pulse, PulseQuery
 from tests.unit.runtime.kit import claim
 
@@ -181,7 +183,7 @@ def test_the_handler_goes_with_an_event_loop_that_ends_before_its_worker_is_stop
     async def start() -> None:
         scheduler = Scheduler(sqlite_url)
         await scheduler.open()
-        await scheduler.worker(lease="1s").__aenter__()
+        await Worker(scheduler.store, {}, worker_options(lease="1s")).start()
         assert len(ours()) == 1
         # From then on nothing that could fail is sent to the event loop.
         assert await asyncio.to_thread(idle.wait, 10)

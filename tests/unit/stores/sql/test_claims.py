@@ -32,27 +32,25 @@ def after_a_long_backlog() -> tuple[Backlogs, Clock]:
     backlogs = Backlogs(clock)
     for due_at in (1_000, 2_000):
         assert backlogs.floors(DEMAND) == []
-        backlogs.note(DEMAND, claimed(600, due_at=due_at), floors=[])
+        backlogs.note(DEMAND, claimed(600, due_at=due_at))
     return backlogs, clock
 
 
 def test_in_a_long_backlog_a_claim_begins_where_the_last_one_began() -> None:
     backlogs, _ = after_a_long_backlog()
-    floors = backlogs.floors(DEMAND)
-    assert floors == [("default", 5, 2_000)]
-    backlogs.note(DEMAND, claimed(300, due_at=7, priority=0) + claimed(300, due_at=3_000), floors=floors)
+    assert backlogs.floors(DEMAND) == [("default", 5, 2_000)]
+    backlogs.note(DEMAND, claimed(300, due_at=7, priority=0) + claimed(300, due_at=3_000))
     assert sorted(backlogs.floors(DEMAND)) == [("default", 0, 7), ("default", 5, 3_000)]
 
 
 def test_a_claim_looks_everywhere_once_in_a_while() -> None:
     backlogs, clock = after_a_long_backlog()
     clock.now += 0.9
-    floors = backlogs.floors(DEMAND)
-    assert floors
+    assert backlogs.floors(DEMAND)
     clock.now += 0.2
-    backlogs.note(DEMAND, claimed(600, due_at=3_000), floors=floors)
+    backlogs.note(DEMAND, claimed(600, due_at=3_000))
     assert backlogs.floors(DEMAND) == []
-    backlogs.note(DEMAND, claimed(600, due_at=3_000), floors=[])
+    backlogs.note(DEMAND, claimed(600, due_at=3_000))
     assert backlogs.floors(DEMAND) == [("default", 5, 3_000)]
 
 
@@ -70,29 +68,29 @@ def test_a_claim_looks_everywhere_in_each_queue_when_it_comes_to_it() -> None:
             longest = max(longest, clock.now - seen[order[0]])
             seen[order[0]] = clock.now
             everywhere += 1
-        backlogs.note(demand, claimed(50, due_at=1_000, queue=order[0]), floors=floors)
+        backlogs.note(demand, claimed(50, due_at=1_000, queue=order[0]))
         clock.now += 0.005
     assert longest < 2.0
     assert everywhere < claims / 10, "most claims begin where an earlier one began"
 
 
-def test_a_queue_that_was_passed_without_a_job_counts_as_looked_through() -> None:
+def test_what_is_known_of_all_queues_is_forgotten_together() -> None:
     clock = Clock()
     backlogs = Backlogs(clock)
     demand = replace(DEMAND, queues=(("gone", 600), ("long", 600), ("later", 600)))
     for name in ("gone", "later", "long"):
-        backlogs.note(demand, claimed(600, due_at=1_000, queue=name), floors=[])
+        backlogs.note(demand, claimed(600, due_at=1_000, queue=name))
     clock.now += 1.1
     assert backlogs.floors(demand) == []
-    backlogs.note(demand, claimed(600, due_at=2_000, queue="long"), floors=[])
-    assert backlogs.floors(demand) == [("gone", 5, 1_000), ("long", 5, 2_000)]
+    backlogs.note(demand, claimed(600, due_at=2_000, queue="long"))
+    assert backlogs.floors(demand) == [("long", 5, 2_000)]
 
 
 def test_a_claim_that_was_not_filled_makes_the_next_look_everywhere() -> None:
     backlogs, _ = after_a_long_backlog()
-    backlogs.note(DEMAND, claimed(599, due_at=3_000), floors=backlogs.floors(DEMAND))
+    backlogs.note(DEMAND, claimed(599, due_at=3_000))
     assert backlogs.floors(DEMAND) == []
-    backlogs.note(DEMAND, claimed(600, due_at=3_000), floors=[])
+    backlogs.note(DEMAND, claimed(600, due_at=3_000))
     assert backlogs.floors(DEMAND) == []
 
 
@@ -113,5 +111,5 @@ def test_only_claims_that_met_a_backlog_are_remembered() -> None:
     backlogs = Backlogs(Clock())
     for n in range(100):
         backlogs.floors(replace(DEMAND, worker=f"w{n}"))
-        backlogs.note(replace(DEMAND, worker=f"w{n}", ahead=100), [], floors=[])
+        backlogs.note(replace(DEMAND, worker=f"w{n}", ahead=100), [])
     assert backlogs._met == {}

@@ -11,8 +11,7 @@ from duetime.stores.sql.copying import _TABLES, _statements, _Table
 from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from duetime.stores.sql.statements.dialect import Dialect
-from duetime.stores.sql.statements.loader import FOLDER, parse
+from duetime.stores.sql.statements.loader import FOLDER, Dialect, parse
 
 BLOCKS = parse((FOLDER / "copying.sql").read_text())
 CALLED = {"unique_key": "key", "trigger_spec": "trigger", "options": "terms"}

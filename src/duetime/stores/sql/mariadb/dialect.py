@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from duetime.stores.sql.statements.dialect import Columns, Dialect
+from duetime.stores.sql.statements.loader import Columns, Dialect
 
 ON_MYSQL: Final = ("utf8mb4_nopad_bin", "utf8mb4_0900_bin")
 """A collation that takes texts letter by letter, and what MySQL calls it."""

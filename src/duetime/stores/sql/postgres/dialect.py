@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from duetime.stores.sql.statements.dialect import Columns, Dialect
+from duetime.stores.sql.statements.loader import Columns, Dialect
 
 _READ: Final = {
     "text": "r.value ->> {n}",

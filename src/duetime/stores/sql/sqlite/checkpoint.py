@@ -154,28 +154,27 @@ class Checkpointer:
 
     def _run(self, writer: sqlite3.Connection, *, size: int) -> None:
         try:
-            self._learn(self.copy(writer), size)
+            done = self.copy(writer)
         except StoreUnavailable:
             # Another process writes for long.
             self._back_off()
         except (sqlite3.Error, StoreError) as error:
             self._back_off()
             self._warn(f"the write-ahead log could not be copied into the database: {error}")
+        else:
+            # A short log in a large file was restarted by a connection without our settings.
+            self._back_off(none=done.in_full and done.frames >= _SHORT // 2)
+            if done.in_full:
+                self._warned = False
+                # Longer if the next commit cannot restart it, because of those that read from its end.
+                self._hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, self._hold * 2))
+            elif size > LONG_LOG:
+                self._warn(
+                    f"the write-ahead log has grown to {size // MEGABYTE} MB, because a transaction keeps reading "
+                    "from an old view of the file; end it"
+                )
         finally:
             self.busy = False
-
-    def _learn(self, done: CheckpointProgress, size: int) -> None:
-        # A short log in a large file was restarted by a connection without our settings.
-        self._back_off(none=done.in_full and done.frames >= _SHORT // 2)
-        if done.in_full:
-            self._warned = False
-            # Longer if the next commit cannot restart it, because of those that read from its end.
-            self._hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, self._hold * 2))
-        elif size > LONG_LOG:
-            self._warn(
-                f"the write-ahead log has grown to {size // MEGABYTE} MB, because a transaction keeps reading "
-                "from an old view of the file; end it"
-            )
 
     def _back_off(self, *, none: bool = False) -> None:
         self._pause = _FIRST_PAUSE if none else min(_LONGEST_PAUSE, self._pause * 2)

@@ -1,17 +1,19 @@
-"""What can be wrong with a SQLite and its file."""
+"""What can be wrong with a SQLite and its file, before it is opened and while it is open."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Final
 
-from duetime.errors import StoreUnavailable
+from duetime.errors import NoSuchFile, StoreUnavailable, StoreUnusable
 from duetime.stores.base import DoctorCheck
 from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT
-from duetime.stores.sql.sqlite.filesystem import StrPath, filesystem_type
+from duetime.stores.sql.sqlite.errors import StrPath
 
 if TYPE_CHECKING:
     from duetime.stores.sql.sqlite.database import Database
@@ -27,18 +29,75 @@ _LOCKS: Final = "/proc/locks"
 _READ_MARKS: Final = range(124, 128)
 """The bytes of the file `-shm` that readers of the log lock."""
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
+_MOUNTS: Final = "/proc/self/mountinfo"
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_NETWORK = frozenset({
+    "9p", "afs", "ceph", "cifs", "davfs", "fuse.glusterfs", "fuse.s3fs", "fuse.sshfs", "glusterfs", "lustre",
+    "ncpfs", "nfs", "nfs4", "smb2", "smb3", "smbfs",
+})  # fmt: skip
+
+
+def prepare(path: StrPath, *, make: bool = True) -> None:
+    """Create the file, readable for its owner only, or say why it cannot be used; unless `make`, it must be there."""
+    folder = os.path.dirname(path) or os.curdir
+    if os.path.isdir(path):
+        raise StoreUnusable(f"{path} is a folder; name a file in it")
+    if not os.path.isdir(folder):
+        raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
+    if not make and not os.path.exists(path):
+        raise NoSuchFile(
+            f"there is no file {path}; check the URL, or make it: duetime migrate --url sqlite:///{path}"
+        )
+    kind = filesystem_type(path)
+    if kind in _NETWORK:
+        raise StoreUnusable(
+            f"{path} is on a network file system ({kind}), where SQLite cannot lock safely; "
+            "use a local disk, or PostgreSQL"
+        )
+    # An existing file is never opened here: closing it again would drop the locks that SQLite holds on it.
+    with contextlib.suppress(FileExistsError):
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise StoreUnusable(
+                f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
+            ) from None
+    # The write-ahead log is in the same folder.
+    for place in (folder, path):
+        if not os.access(place, os.W_OK):
+            raise StoreUnusable(f"{place} cannot be written; give this user the right to write to it")
+
+
+def filesystem_type(path: StrPath, mounts: str | None = None) -> str | None:
+    """Return the type of the file system a path is on, or `None` where that cannot be told."""
+    if mounts is None:
+        try:
+            with open(_MOUNTS, encoding="utf-8", errors="surrogateescape") as file:
+                mounts = file.read()
+        except OSError:
+            return None
+    resolved, longest, found = os.path.realpath(path), -1, None
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        # The fifth field is the mount point.
+        _, _, _, _, escaped, *_ = [*left.split(" "), *[""] * 5]
+        point = _OCTAL.sub(lambda octal: chr(int(octal[1], 8)), escaped)
+        # A later mount on the same point hides the earlier one.
+        if point and f"{resolved}/".startswith(f"{point.rstrip('/')}/") and len(point) >= longest:
+            longest, found = len(point), right.split(" ")[0]
+    return found
 
 
 def examine(connection: sqlite3.Connection, database: Database) -> list[DoctorCheck]:
     """Look at the version, the settings, the file, its log and its content."""
-    checks = [_version()]
+    checks = [DoctorCheck(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")]
     if (path := database.path) is not None:
-        checks += [_durability(connection), _log(connection, database, path), _place(path), _mode(path)]
-    return [*checks, _integrity(connection)]
-
-
-def _version() -> DoctorCheck:
-    return DoctorCheck(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")
+        checks += [_durability(connection), _log(connection, database, path), *_file(path)]
+    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    fix = "restore a backup, or recover with: sqlite3 FILE .recover"
+    return [*checks, _check("integrity", answer == "ok", answer, fix)]
 
 
 def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> DoctorCheck:
@@ -91,37 +150,23 @@ def _durability(connection: sqlite3.Connection) -> DoctorCheck:
     journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
     level = _SYNCHRONOUS.get(connection.execute("PRAGMA synchronous").fetchone()[0], "unknown")
     safe = level in {"FULL", "EXTRA"}
+    fix = "a power cut can undo the last commits; drop synchronous=NORMAL from the URL"
+    detail = f"journal mode {journal}, synchronous {level}"
     return DoctorCheck(
-        name="durability",
-        ok=journal == "wal" and safe,
-        detail=f"journal mode {journal}, synchronous {level}",
-        fix=None if safe else "a power cut can undo the last commits; drop synchronous=NORMAL from the URL",
+        name="durability", ok=journal == "wal" and safe, detail=detail, fix=None if safe else fix
     )
 
 
-def _place(path: StrPath) -> DoctorCheck:
-    free = shutil.disk_usage(path).free
+def _file(path: StrPath) -> list[DoctorCheck]:
+    free, mode = shutil.disk_usage(path).free, os.stat(path).st_mode & 0o777
     place = f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free"
-    return _check(
-        "file system", free >= LEAST_FREE, place, "free some space there before nothing can be written"
-    )
-
-
-def _mode(path: StrPath) -> DoctorCheck:
-    mode = os.stat(path).st_mode & 0o777
-    return _check(
-        "file mode",
-        not mode & 0o077,
-        f"{mode:04o}",
-        f"others can read the arguments of jobs: chmod 600 {path}",
-    )
-
-
-def _integrity(connection: sqlite3.Connection) -> DoctorCheck:
-    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return _check(
-        "integrity", answer == "ok", answer, "restore a backup, or recover with: sqlite3 FILE .recover"
-    )
+    others = f"others can read the arguments of jobs: chmod 600 {path}"
+    return [
+        _check(
+            "file system", free >= LEAST_FREE, place, "free some space there before nothing can be written"
+        ),
+        _check("file mode", not mode & 0o077, f"{mode:04o}", others),
+    ]
 
 
 def _check(name: str, ok: bool, detail: str, fix: str) -> DoctorCheck:  # noqa: FBT001 -- what it is about

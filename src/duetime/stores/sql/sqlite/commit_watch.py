@@ -21,63 +21,60 @@ import random
 import struct
 import sys
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeAlias
 
-from duetime.stores.sql.sqlite.filesystem import StrPath, folder_of, log_of
+from duetime.stores.sql.sqlite.errors import StrPath
 
 DataVersion: TypeAlias = Callable[[], Awaitable[int]]
 
-_LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.04, 0.16, 0.64)
+_LOOKS = (0.0, 0.0, 0.001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.16, 0.64)
 """The pauses before the looks that follow an event; event loops round what is shorter than 1 ms up to it."""
 _BURST_STEP = 4
-"""The pause between looks while events keep coming."""
-_OWN_BURST_PAUSE = 0.02
-"""The pause after looks that found nothing: the events are our own commits, and we are busy anyway."""
-_OWN_LOOKS = 5
+"""Where the row begins while events keep coming."""
 _KNOWN_STEP = 6
-"""Where the row of looks goes on after a commit of others that was seen: another one may follow closely."""
+"""Where it goes on after a commit of others that was seen: another one may follow closely."""
 _OWN_STEP = 7
-"""The same after one of our own: the first look sees what was written before it, the next two what waited for it."""
+"""Where it begins after a commit of our own: a look sees what was written before it, the next two what waited for it."""
 _JUST_NOW = 0.01
 """Seconds within which the event of our own commit is read."""
 _QUIET_AFTER = 0.02
-"""After this time without an event, in seconds, we look immediately at the next one."""
-_CALM_AFTER = 1.0
-"""After this time without an event, in seconds, our own is most likely a lone heartbeat: one look is enough."""
+"""After this time without an event of others, in seconds, we look immediately at the next one."""
 _SHORTEST_POLL = 0.001
 _LONGEST_POLL = 0.05
 _POLL_GROWTH = 1.25
 
 _MODIFY, _ATTRIB, _CLOSE_NOWRITE, _DELETE_SELF, _MOVE_SELF = 0x2, 0x4, 0x10, 0x400, 0x800
-_CREATE, _MOVED_TO = 0x100, 0x80
-_FILE_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
-_FOLDER_EVENTS = _CREATE | _MOVED_TO
+_EVENTS = _MODIFY | _ATTRIB | _CLOSE_NOWRITE | _DELETE_SELF | _MOVE_SELF
 _HEADER = struct.Struct("iIII")
 _READ_SIZE = 65536
 
 
-def _nothing() -> None:
-    pass
-
-
-def _never(_moment: float) -> bool:
-    return False
+def log_of(path: StrPath) -> str:
+    """Return the path of the log: SQLite follows links, and keeps it next to the file itself."""
+    return f"{os.path.realpath(path)}-wal"
 
 
 async def commits(
     path: StrPath,
     data_version: DataVersion,
     *,
-    on_touch: Callable[[], None] = _nothing,
-    writes_since: Callable[[float], bool] = _never,
+    on_touch: Callable[[], None] = lambda: None,
+    writes_since: Callable[[float], bool] = lambda _: False,
 ) -> AsyncGenerator[None]:
     """Yield after each time that one or more commits of other connections became visible.
 
     `on_touch` is called at once when a process touches the log, ours included. `writes_since` tells whether this process
     writes, or has done so since a moment of the monotonic clock.
     """
-    with _timing(path, on_touch, EventTiming(writes_since)) as pace:
+    pace: EventTiming | PollTiming = (timing := EventTiming(writes_since))
+    with contextlib.ExitStack() as ends:
+        try:
+            events = LogFileEvents(log_of(path), on_write=timing.notice, on_touch=on_touch)
+            ends.callback(events.close)
+        except (OSError, NotImplementedError):
+            # No log, no inotify on this system or none left for this user, or an event loop that cannot watch files.
+            pace = PollTiming()
         seen, changed = await data_version(), False
         while True:
             await pace.next_look(changed=changed)
@@ -87,73 +84,37 @@ async def commits(
                 yield
 
 
-@contextlib.contextmanager
-def _timing(
-    path: StrPath, on_touch: Callable[[], None], pace: EventTiming
-) -> Generator[EventTiming | PollTiming]:
-    try:
-        events = LogFileEvents(log_of(path), on_write=pace.notice, on_touch=on_touch)
-    except (OSError, NotImplementedError):
-        # No inotify on this system or none left for this user, or an event loop that cannot watch files.
-        yield PollTiming()
-        return
-    with contextlib.closing(events):
-        yield pace
-
-
 class EventTiming:
     """Looks after events only, each event being followed by the row of looks, or by its end once there was a commit."""
 
-    def __init__(self, writes_since: Callable[[float], bool] = _never) -> None:
+    def __init__(self, writes_since: Callable[[float], bool] = lambda _: False) -> None:
         self._writes_since = writes_since
         self._event = asyncio.Event()
-        self._of_others = False
-        self._calm_until = -_CALM_AFTER
-        self._last_event = asyncio.get_running_loop().time()
         self._last_of_others = -_QUIET_AFTER
-        self._after_lull = False
         self._step = len(_LOOKS)
-        self._fruitless = 0
 
     def notice(self) -> None:
-        """Take note that the log was written."""
-        now = asyncio.get_running_loop().time()
-        self._event.set()
-        pause, self._last_event = now - self._last_event, now
-        if pause >= _CALM_AFTER:
-            # One commit may be several events, but many commits are no heartbeat.
-            self._calm_until = now + _JUST_NOW
-        # While we write, no one else can, so that most likely the event is ours.
-        if not self._writes_since(time.monotonic() - _JUST_NOW):
-            self._of_others = True
-            self._after_lull |= now - self._last_of_others >= _QUIET_AFTER
+        """Take note that the log was written: by us if we write or just did, since no one else can meanwhile."""
+        now, step = time.monotonic(), _OWN_STEP
+        if not self._writes_since(now - _JUST_NOW):
+            step = 0 if now - self._last_of_others >= _QUIET_AFTER else _BURST_STEP
             self._last_of_others = now
+        if step < self._step:
+            self._step = step
+            self._event.set()
 
     async def next_look(self, *, changed: bool) -> None:
         """Return when the next look of the row is due; never while there was no event."""
-        self._fruitless = 0 if changed else self._fruitless + 1
-        if changed:
+        if changed and not self._event.is_set():
             # What the event was about is seen; only what others wrote at the same moment may be hidden behind it.
             self._step = max(self._step, _KNOWN_STEP)
-        while True:
-            if self._event.is_set():
-                self._event.clear()
-                if self._of_others:
-                    if self._after_lull:
-                        self._step = self._fruitless = 0
-                    self._step = min(self._step, _BURST_STEP)
-                    self._after_lull = self._of_others = False
-                elif self._step > _BURST_STEP and self._last_event < self._calm_until:
-                    self._step = len(_LOOKS) - 1
-                elif self._step > _BURST_STEP:
-                    await asyncio.sleep(_OWN_BURST_PAUSE)
-                    self._step = _OWN_STEP
-                    break
-            if self._step <= _BURST_STEP:
-                await asyncio.sleep(_OWN_BURST_PAUSE if self._fruitless > _OWN_LOOKS else _LOOKS[self._step])
-                break
+        self._event.clear()
+        while self._step > _BURST_STEP:
             if not await self._event_within(_LOOKS[self._step] if self._step < len(_LOOKS) else None):
                 break
+            self._event.clear()
+        else:
+            await asyncio.sleep(_LOOKS[self._step])
         self._step += 1
 
     async def _event_within(self, pause: float | None) -> bool:
@@ -175,59 +136,23 @@ class PollTiming:
         await asyncio.sleep(self._pause * random.uniform(0.8, 1.2))
 
 
-class NewJobSignals:
-    """What tells other processes of new jobs, through their watches of the log."""
-
-    def __init__(self, path: StrPath) -> None:
-        self._log = log_of(path)
-        self._sent = 0
-
-    def send(self) -> None:
-        """Tell the others; cheap enough to be done from an event loop."""
-        self._sent += 1
-        touch_file(self._log)
-
-    def heard_by(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Return what is to be called for each touch; it calls the listener, but not for our own."""
-        known = self._sent
-
-        def touched() -> None:
-            nonlocal known
-            own, known = self._sent != known, self._sent
-            # One of another process that comes together with our own is found by the looks.
-            if not own:
-                listener()
-
-        return touched
-
-
-def touch_file(file: StrPath) -> None:
-    """Notify the processes that watch a file, if it is there, by opening and closing it.
-
-    SQLite opens its log for writing, so that its own events are different ones. Never do this to a file that SQLite
-    locks: to close it would drop the locks of this process.
-    """
-    with contextlib.suppress(OSError):
-        os.close(os.open(file, os.O_RDONLY))
-
-
 class LogFileEvents:
-    """Calls back in the running event loop when a file was written or touched, also after it was removed and made anew.
+    """Calls back in the running event loop when a log was written, touched or removed.
 
-    Raises `OSError` or `NotImplementedError` where the system, its limits or the event loop do not allow it.
+    The log is there as long as the database is open. Raises `OSError` or `NotImplementedError` where there is none, or
+    where the system, its limits or the event loop do not allow a watch.
     """
 
-    def __init__(self, file: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
-        self._file = file
+    def __init__(self, log: StrPath, *, on_write: Callable[[], None], on_touch: Callable[[], None]) -> None:
         self._on_write = on_write
         self._on_touch = on_touch
-        self._file_watch: int | None = None
-        self._folder_watch: int | None = None
-        self._libc = _libc()
-        self._fd: int = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        if sys.platform != "linux":
+            raise OSError(errno.ENOSYS, "inotify is a part of Linux")
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._fd: int = _checked(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         self._loop = asyncio.get_running_loop()
         try:
-            self._arm()
+            _checked(libc.inotify_add_watch(self._fd, os.fsencode(log), _EVENTS))
             self._loop.add_reader(self._fd, self._read)
         except BaseException:
             os.close(self._fd)
@@ -243,59 +168,25 @@ class LogFileEvents:
             data = os.read(self._fd, _READ_SIZE)
         except BlockingIOError:
             return
-        masks = set(_masks(data))
+        masks = _masks(data)
         if _CLOSE_NOWRITE in masks:
             self._on_touch()
-        before = self._file_watch
-        if not masks <= {_MODIFY, _CLOSE_NOWRITE}:
-            # A folder that is gone cannot be watched; the next use of the database reports that.
-            with contextlib.suppress(OSError):
-                self._arm()
-        # The removal of a file that is still open causes the same events as a touch.
-        if not masks <= {_ATTRIB, _CLOSE_NOWRITE} or self._file_watch != before:
+        if masks != {_CLOSE_NOWRITE}:
             self._on_write()
 
-    def _arm(self) -> None:
-        """Watch the file, or its folder until the file is there."""
-        if not self._watch_file():
-            self._folder_watch = self._watch(folder_of(self._file), _FOLDER_EVENTS)
-            # It may have come after the first try and before the folder was watched.
-            self._watch_file()
 
-    def _watch_file(self) -> bool:
-        try:
-            self._file_watch = self._watch(self._file, _FILE_EVENTS)
-        except FileNotFoundError:
-            self._file_watch = None
-            return False
-        if self._folder_watch is not None:
-            self._libc.inotify_rm_watch(self._fd, self._folder_watch)
-            self._folder_watch = None
-        return True
-
-    def _watch(self, path: StrPath, events: int) -> int:
-        return self._checked(self._libc.inotify_add_watch(self._fd, os.fsencode(path), events))
-
-    @staticmethod
-    def _checked(answer: int) -> int:
-        if answer < 0:
-            number = ctypes.get_errno()
-            raise OSError(number, os.strerror(number))
-        return answer
+def _checked(answer: int) -> int:
+    if answer < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return answer
 
 
-def _masks(data: bytes) -> list[int]:
+def _masks(data: bytes) -> set[int]:
     """Read the kinds of the events; each is followed by a name of the length it tells."""
-    masks: list[int] = []
-    position = 0
+    masks, position = set[int](), 0
     while position < len(data):
         _, mask, _, name_length = _HEADER.unpack_from(data, position)
-        masks.append(mask)
+        masks.add(mask)
         position += _HEADER.size + name_length
     return masks
-
-
-def _libc() -> ctypes.CDLL:
-    if sys.platform != "linux":
-        raise OSError(errno.ENOSYS, "inotify is a part of Linux")
-    return ctypes.CDLL(None, use_errno=True)

@@ -1,37 +1,35 @@
-"""A SQLite database as one process has it open: a writing thread and a reading one."""
+"""A SQLite database as one process has it open: its files, a writing thread and a reading one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from duetime.errors import NotOpen, StoreUnusable
+from duetime.errors import NotOpen, StoreLost, StoreUnusable
+from duetime.stores.base import Hint
+from duetime.stores.base.hints import HintSubscribers
 from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
-from duetime.stores.sql.sqlite.commit_watch import NewJobSignals
-from duetime.stores.sql.sqlite.connection import waits_for_writers
-from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
-from duetime.stores.sql.sqlite.filesystem import OpenFiles, StrPath, prepare
+from duetime.stores.sql.sqlite.checks import prepare
+from duetime.stores.sql.sqlite.commit_watch import log_of
+from duetime.stores.sql.sqlite.connection import ConnectionThread, wait_to_write
+from duetime.stores.sql.sqlite.errors import StrPath
 
 Synchronous: TypeAlias = Literal["FULL", "NORMAL"]
 
+LOG_LOOKS: Final = 0.002
+"""Seconds from one look at the log to the next."""
 _CACHED_STATEMENTS: Final = 256
 _LONGEST_WAIT: Final = 10.0
 _FIRST_READ: Final = "PRAGMA schema_version"
 """Reads, from which moment on the log stays until the connection is closed."""
 OLDEST_VERSION: Final = (3, 35, 0)
 """The first version that returns what an UPDATE changed."""
-
-
-def require_version() -> None:
-    """Raise `StoreUnusable` where SQLite is too old."""
-    if sqlite3.sqlite_version_info < OLDEST_VERSION:
-        raise StoreUnusable(
-            f"SQLite {sqlite3.sqlite_version} is too old; use a Python that has SQLite 3.35 or later"
-        )
 
 
 class Database:
@@ -43,58 +41,35 @@ class Database:
     def __init__(self, path: StrPath | None, *, synchronous: Synchronous = "FULL", make: bool = True) -> None:
         self.path = path
         self._make = make
-        self.signals = None if path is None else NewJobSignals(path)
-        """How other processes are told of new jobs; a database in memory has no others."""
         self._synchronous = synchronous
         self._files: OpenFiles | None = None
-        self._checkpoints: Checkpointer | None = None
-        self._writer: ConnectionThread | None = None
-        self._reader: ConnectionThread | None = None
+        self.writer = ConnectionThread(
+            self._connect_first, name="duetime-sqlite-write", path=path, look=self.look_at_log, tell=self.tell
+        )
+        self.reader = self.writer
+        """The thread that reads; the writing one itself where the database is in memory."""
+        if path is not None:
+            self.reader = ConnectionThread(
+                self._connect_reader, name="duetime-sqlite-read", path=path, look=self.look, tell=self.tell
+            )
+        self.checkpoints = Checkpointer(self.connect_writer, on_writer=self.writer.later)
+        self.subscribers = HintSubscribers()
+        self.touches = 0
+        """How often this process has touched the log."""
         self.handler_lock = asyncio.Lock()
         """Held by the one handler of this process whose transaction is open; first come, first served."""
-        self._handler_thread: ThreadPoolExecutor | None = None
-
-    @property
-    def writer(self) -> ConnectionThread:
-        """The thread that writes."""
-        if self._writer is None:
-            raise _not_open()
-        return self._writer
-
-    @property
-    def reader(self) -> ConnectionThread:
-        """The thread that reads; the writing one itself where the database is in memory."""
-        return self._reader or self.writer
-
-    @property
-    def checkpoints(self) -> Checkpointer:
-        """What copies the log into the file."""
-        if self._checkpoints is None:
-            raise _not_open()
-        return self._checkpoints
-
-    @property
-    def handler_thread(self) -> ThreadPoolExecutor:
-        """The thread that begins and ends the transactions of handlers; there is none before the first."""
-        if self._handler_thread is None:
-            self._handler_thread = ThreadPoolExecutor(1, "duetime-sqlite-lend")
-        return self._handler_thread
+        self.handler_thread = ThreadPoolExecutor(1, "duetime-sqlite-lend")
+        """Begins and ends the transactions of handlers."""
 
     async def open(self) -> None:
         """Start the threads and see that the file can be used."""
-        if self._writer is not None:
-            return
-        self._writer = ConnectionThread(
-            self._connect_first, name="duetime-sqlite-write", look=self.look_at_log
-        )
-        self._checkpoints = Checkpointer(self.connect_writer, on_writer=self._writer.later)
+        if sqlite3.sqlite_version_info < OLDEST_VERSION:
+            raise StoreUnusable(
+                f"SQLite {sqlite3.sqlite_version} is too old; use a Python that has SQLite 3.35 or later"
+            )
         try:
-            await self._writer.start()
-            if self.path is not None:
-                self._reader = ConnectionThread(
-                    self._connect_reader, name="duetime-sqlite-read", look=self.look
-                )
-                await self._reader.start()
+            await self.writer.start()
+            await self.reader.start()
         except BaseException:
             await self.close()
             raise
@@ -105,8 +80,20 @@ class Database:
 
     def look_at_log(self) -> None:
         """Look, and have the log copied if it has grown."""
-        if self._files is not None and self._checkpoints is not None:
-            self._checkpoints.notice(self._files.look())
+        if self._files is not None:
+            self.checkpoints.notice(self._files.look())
+
+    def tell(self, hint: Hint) -> None:
+        """Tell this process, and others where it is urgent; they also see the commit itself.
+
+        Others watch the log, and are told by a touch of it. SQLite opens its log for writing, so that its own events
+        are different ones. Never touch a file that SQLite locks: to close it would drop the locks of this process.
+        """
+        self.subscribers.notify(hint)
+        if hint.kind == "jobs" and self._files is not None:
+            self.touches += 1
+            with contextlib.suppress(OSError):
+                os.close(os.open(self._files.log, os.O_RDONLY))
 
     async def sort_in_memory(self) -> None:
         """Have statements keep what they set aside where it takes the least, now that no migration sorts whole tables.
@@ -118,17 +105,12 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was asked for and end the threads."""
-        handler_thread, self._handler_thread = self._handler_thread, None
-        if handler_thread is not None:
-            handler_thread.shutdown(wait=False)
-        threads, self._writer, self._reader = (self._writer, self._reader), None, None
+        self.handler_thread.shutdown(wait=False)
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
-            if self._checkpoints is not None:
-                ends.push_async_callback(self._checkpoints.ended)
-            for thread in threads:
-                if thread is not None:
-                    ends.push_async_callback(thread.close)
+            ends.push_async_callback(self.checkpoints.ended)
+            ends.push_async_callback(self.writer.close)
+            ends.push_async_callback(self.reader.close)
 
     def _connect_first(self) -> sqlite3.Connection:
         """Return the connection that makes the file, if it may be made."""
@@ -142,49 +124,85 @@ class Database:
 
     def connect_writer(self) -> sqlite3.Connection:
         """Return a connection that can write."""
-        with contextlib.ExitStack() as undo:
-            connection = self._connect()
-            undo.callback(connection.close)
-            if self.path is not None:
-                _execute(connection, "PRAGMA journal_mode = WAL")
-                _execute(connection, _FIRST_READ)
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
-            undo.pop_all()
-        return connection
+        return self._connect(
+            "PRAGMA journal_mode = WAL", _FIRST_READ, f"PRAGMA synchronous = {self._synchronous}"
+        )
 
     def _connect_reader(self) -> sqlite3.Connection:
-        connection = self._connect()
-        _execute(connection, _FIRST_READ)
-        connection.execute("PRAGMA query_only = 1")
-        return connection
+        return self._connect(_FIRST_READ, "PRAGMA query_only = 1")
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *settings: str) -> sqlite3.Connection:
         if self._files is None and self.path is not None:
-            raise _not_open()
+            raise NotOpen("the store is not open; use it inside `async with scheduler`")
         # Before, so that no file is made where one was deleted; after, so that it is the file we know.
         self.look()
         connection = sqlite3.connect(
             ":memory:" if self._files is None else self._files.database,
-            # We wait in our own way: see `waits_for_writers`.
+            # We wait in our own way: see `pause_for_writers`.
             timeout=0,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=_CACHED_STATEMENTS,
         )
-        with contextlib.ExitStack() as undo:
-            undo.callback(connection.close)
+        try:
             self.look()
-            for setting in SETTINGS:
-                connection.execute(setting)
-            undo.pop_all()
+            for setting in (*SETTINGS, *settings):
+                # Others are in the way when many processes open a new file at once.
+                wait_to_write(partial(_fetch, connection, setting), timeout=_LONGEST_WAIT)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 
-def _not_open() -> NotOpen:
-    return NotOpen("the store is not open; use it inside `async with scheduler`")
+class OpenFiles:
+    """An open database and its log, by their paths and by what these led to when they were opened."""
+
+    def __init__(self, path: StrPath) -> None:
+        # Absolute, because the process may change its folder.
+        self.database = os.path.abspath(path)
+        self.log = log_of(path)
+        found = os.stat(self.database)
+        self._device, self._inode = found.st_dev, found.st_ino
+        self._inode_of_log: int | None = None
+        self._size_of_log = 0
+        self._next_look_at_log = 0.0
+
+    def note_log(self) -> None:
+        """Include the log, which is there from the first read of a connection until the last one is closed."""
+        # Without shared memory, as on some file systems, SQLite keeps another journal.
+        with contextlib.suppress(FileNotFoundError):
+            self._inode_of_log = os.stat(self.log).st_ino
+
+    def look(self) -> int:
+        """Return the size of the log, or raise `StoreLost` where a path does not lead to what is open.
+
+        By `stat` alone: to open and close a file that SQLite has locked would drop the locks of this process. The log is
+        looked at every few milliseconds at most; without it, earlier commits are lost just the same.
+        """
+        path = self.database
+        try:
+            found = os.stat(path)
+            if found.st_ino != self._inode or found.st_dev != self._device:
+                raise _lost(path)
+            now = time.monotonic()
+            if self._inode_of_log is not None and now >= self._next_look_at_log:
+                found = os.stat(path := self.log)
+                if found.st_ino != self._inode_of_log:
+                    raise _lost(path)
+                self._size_of_log = found.st_size
+                self._next_look_at_log = now + LOG_LOOKS
+        except OSError as error:
+            raise _lost(path) from error
+        return self._size_of_log
 
 
-def _execute(connection: sqlite3.Connection, statement: str) -> None:
-    """Execute a statement, and try again while others are in the way, as when many processes open a new file at once."""
-    for wait in waits_for_writers(lambda: connection.execute(statement).fetchall(), timeout=_LONGEST_WAIT):
-        time.sleep(wait)
+def _lost(path: str) -> StoreLost:
+    return StoreLost(
+        f"{path} was deleted or replaced while it was open, and what is written there is lost; nothing more is "
+        "accepted: put it back or restore a backup, then restart every process that uses it"
+    )
+
+
+def _fetch(connection: sqlite3.Connection, statement: str) -> object:
+    return connection.execute(statement).fetchall()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.stores.sql.statements.dialect import Columns, Dialect
+from duetime.stores.sql.statements.loader import Columns, Dialect
 
 
 def _each(parameter: str, columns: Columns) -> str:

@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Final, Self, TypeVar
 
-from duetime.errors import NotOpen, StoreLost
+from duetime.errors import NotOpen, StoreError
 from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
-from duetime.stores.base.hints import HintSubscriber, HintSubscribers
+from duetime.stores.base.hints import HintSubscriber
 from duetime.stores.sql.driver import (
     CallerTransaction,
     DriverHandlerTransaction,
@@ -23,9 +23,8 @@ from duetime.stores.sql.driver import (
 )
 from duetime.stores.sql.sqlite.checks import examine
 from duetime.stores.sql.sqlite.commit_watch import commits
-from duetime.stores.sql.sqlite.connection import play_at, values_of
-from duetime.stores.sql.sqlite.database import Database, require_version
-from duetime.stores.sql.sqlite.errors import TranslatedErrors
+from duetime.stores.sql.sqlite.connection import run_script
+from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.transactions import SqliteCallerTransaction, SqliteHandlerTransaction
 from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
@@ -39,27 +38,23 @@ class SqliteDriver:
 
     single_writer = True
 
-    def __init__(self, database: Database, *, clock: Clock, shared: HintSubscribers | None = None) -> None:
+    def __init__(self, database: Database, *, clock: Clock, is_sibling: bool = False) -> None:
         self._clock = clock
         self._database = database
-        self._translated = TranslatedErrors(database.path)
-        self._owner = shared is None
-        self._subscribers = shared or HintSubscribers()
+        self._is_sibling = is_sibling
         self._listening: dict[HintSubscriber, bool] = {}
         """The listeners, and whether a commit of another process would be told to each."""
 
     async def open(self) -> None:
         """Start the threads; a sibling uses those of its owner, who has brought the tables up to date."""
-        with self._translated:
-            if self._owner:
-                require_version()
-                await self._database.open()
-            else:
-                await self._database.sort_in_memory()
+        if self._is_sibling:
+            await self._database.sort_in_memory()
+        else:
+            await self._database.open()
 
     async def close(self) -> None:
         """End the threads, when they are ours."""
-        if self._owner:
+        if not self._is_sibling:
             await self._database.close()
 
     async def write(
@@ -72,31 +67,28 @@ class SqliteDriver:
         again: Callable[[], Script[T]] | None = None,  # noqa: ARG002 -- nor lose an answer
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
-        name, work, single = self._work(script)
-        signal = None if hint is None else self._signal(hint)
-        with self._translated:
-            answer: T = await self._database.writer.do(
-                work, name=name, grouped=True, single=single, then=signal
-            )
-        if hint is not None:
-            self._subscribers.notify(hint)
+        answer: T = await self._database.writer.do(
+            partial(run_script, script=script, clock=self._clock),
+            name=partial(_name, script),
+            grouped=True,
+            single=isinstance(script, SingleQueryScript),
+            hint=hint,
+        )
         return answer
 
     def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T:
         """Do the same for a thread that may wait, and in that thread if no other one writes."""
-        name, work, single = self._work(script)
-        signal = None if hint is None else self._signal(hint)
-        with self._translated:
-            answer: T = self._database.writer.write_blocking(work, name=name, single=single, then=signal)
-        if hint is not None:
-            self._subscribers.notify(hint)
+        answer: T = self._database.writer.write_blocking(
+            partial(run_script, script=script, clock=self._clock),
+            name=partial(_name, script),
+            single=isinstance(script, SingleQueryScript),
+            hint=hint,
+        )
         return answer
 
     async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, in another thread than the one that writes."""
-        name, work, _ = self._work(script)
-        with self._translated:
-            answer: T = await self._database.reader.do(work, name=name)
+        answer: T = await self._database.reader.do(partial(run_script, script=script, clock=self._clock))
         return answer
 
     def borrow(self, tx: object) -> CallerTransaction:
@@ -117,17 +109,15 @@ class SqliteDriver:
 
     def sibling(self) -> Self:
         """Return a view on the same threads, which serve any event loop."""
-        return type(self)(self._database, clock=self._clock, shared=self._subscribers)
+        return type(self)(self._database, clock=self._clock, is_sibling=True)
 
     def hint(self, hint: Hint) -> None:
         """Tell this process, and others where it is urgent; they also see the commit itself."""
-        self._subscribers.notify(hint)
-        if (signal := self._signal(hint)) is not None:
-            signal()
+        self._database.tell(hint)
 
     async def wakeups(self) -> AsyncIterator[Hint]:
         """Yield our own hints as they are, of other processes new jobs, and their commits as `any`."""
-        with self._subscribers.listening() as subscriber:
+        with self._database.subscribers.listening() as subscriber:
             watch = asyncio.create_task(self._watch(subscriber))
             try:
                 async for hint in subscriber.hints():
@@ -146,48 +136,33 @@ class SqliteDriver:
     async def doctor(self) -> list[DoctorCheck]:
         """Look at the version, the settings and the file."""
         database = self._database
-        with self._translated:
-            found: list[DoctorCheck] = await database.writer.do(
-                lambda connection: examine(connection, database)
-            )
+        found: list[DoctorCheck] = await database.writer.do(lambda connection: examine(connection, database))
         return found
 
-    def _signal(self, hint: Hint) -> Callable[[], None] | None:
-        """Return what tells other processes of a hint, if it is urgent and there are any."""
-        signals = self._database.signals
-        return None if hint.kind != "jobs" or signals is None else signals.send
-
-    def _work(self, script: Callable[[], Script[T]]) -> tuple[str, Callable[[sqlite3.Connection], T], bool]:
-        """Return what a script is called, what it does to the connection, and whether that is one statement."""
-        clock = self._clock
-        if isinstance(script, SingleQueryScript):
-            lone: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what the script returns
-            query = lone.query
-
-            def execute(connection: sqlite3.Connection) -> T:
-                connection.execute(query.statement.sql, values_of(query, clock.now()))
-                return lone.answer
-
-            return lone.verb, execute, True
-        return script_name(script()), lambda connection: play_at(connection, script(), clock.now()), False
-
     async def _watch(self, subscriber: HintSubscriber) -> None:
-        path, signals = self._database.path, self._database.signals
-        if path is None or signals is None:
+        database = self._database
+        if database.path is None:
             return
-        on_touch = signals.heard_by(partial(subscriber.put, Hint("jobs")))
-        look = partial(self._data_version, subscriber)
+        known = database.touches
+
+        def touched() -> None:
+            nonlocal known
+            own, known = database.touches != known, database.touches
+            # One of another process that comes together with our own is found by the looks.
+            if not own:
+                subscriber.put(Hint("jobs"))
+
+        look, writes_since = partial(self._data_version, subscriber), database.writer.writes_since
         # Until its first look: a commit from before that is not told to it, whatever another has seen.
         self._listening[subscriber] = False
         try:
             while True:
                 try:
-                    writes_since = self._database.writer.writes_since
-                    async for _ in commits(path, look, on_touch=on_touch, writes_since=writes_since):
+                    async for _ in commits(database.path, look, on_touch=touched, writes_since=writes_since):
                         subscriber.put(Hint("any"))
                 except NotOpen:
                     return
-                except (sqlite3.Error, StoreLost):
+                except StoreError:
                     self._listening[subscriber] = False
                     # Hints may be lost: workers that rely on them must know, and poll.
                     subscriber.put(Hint("any"))
@@ -196,12 +171,13 @@ class SqliteDriver:
             del self._listening[subscriber]
 
     async def _data_version(self, subscriber: HintSubscriber) -> int:
-        version: int = await self._database.writer.do(_data_version)
+        """Return a number that changes when another connection has committed; our own writer's do not count."""
+        version: int = await self._database.writer.do(
+            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
+        )
         self._listening[subscriber] = True
         return version
 
 
-def _data_version(connection: sqlite3.Connection) -> int:
-    """Return a number that changes when another connection has committed; our own writer's do not count."""
-    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-    return version
+def _name(script: Callable[[], Script[object]]) -> str:
+    return script_name(script())

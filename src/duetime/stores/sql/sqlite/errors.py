@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from types import TracebackType
-from typing import Final
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
 
 from duetime.errors import StoreError, StoreUnavailable, StoreUnusable
 from duetime.failpoints import InjectedFault
-from duetime.stores.sql.sqlite.filesystem import StrPath
+
+StrPath: TypeAlias = str | os.PathLike[str]
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _MEANINGS: Final[tuple[tuple[set[int], type[StoreError], str], ...]] = (
-    (
-        {sqlite3.SQLITE_FULL},
-        StoreUnavailable,
-        "the disk that holds {where} is full; free some space there",
-    ),
+    ({sqlite3.SQLITE_FULL}, StoreUnavailable, "the disk that holds {where} is full; free some space there"),
     (
         _BUSY,
         StoreUnavailable,
@@ -62,30 +61,32 @@ def misses_table(error: BaseException) -> bool:
     return str(error).startswith(("no such table", "no such column"))
 
 
-class TranslatedErrors:
-    """Raises SQLite's errors as our own; entered as often as needed, in any thread."""
-
-    __slots__ = ("_path",)
-
-    def __init__(self, path: StrPath | None) -> None:
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if isinstance(error, (sqlite3.Error, InjectedFault)):
-            raise translate(error, self._path) from error
+def met_no_text(error: BaseException) -> bool:
+    """Whether an error was that bytes are no text."""
+    return isinstance(error, sqlite3.OperationalError) and "decode to UTF-8" in str(error)
 
 
-def translate(error: sqlite3.Error | InjectedFault, path: StrPath | None) -> StoreError:
-    """Return the error to raise instead."""
+@contextmanager
+def translated(path: StrPath | None) -> Generator[None]:
+    """Raise SQLite's errors as our own."""
+    try:
+        yield
+    except (sqlite3.Error, InjectedFault) as error:
+        raise translate(error, path) from error
+
+
+def translate(error: BaseException, path: StrPath | None) -> BaseException:
+    """Return the error to raise instead of one of SQLite's; others stay as they are."""
     if isinstance(error, InjectedFault):
-        return StoreUnavailable(str(error))
-    where, code = path or "the database in memory", primary_code(error)
-    for codes, kind, text in _MEANINGS:
-        if code in codes:
-            return kind(text.format(where=where, error=error))
-    return StoreError(f"{where}: {error}")
+        meant: StoreError = StoreUnavailable(str(error))
+    elif isinstance(error, sqlite3.Error):
+        where, code = path or "the database in memory", primary_code(error)
+        kind, text = next(
+            ((kind, text) for codes, kind, text in _MEANINGS if code in codes),
+            (StoreError, "{where}: {error}"),
+        )
+        meant = kind(text.format(where=where, error=error))
+    else:
+        return error
+    meant.__cause__ = error
+    return meant

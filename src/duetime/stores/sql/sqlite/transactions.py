@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Final, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
@@ -15,16 +15,16 @@ from duetime.failpoints import InjectedFault, failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import SECOND, Clock, Micros
 from duetime.stores.sql.driver import Script
-from duetime.stores.sql.sqlite.connection import become_writer, plain_cursor, play_at, waits_for_writers
+from duetime.stores.sql.sqlite.connection import become_writer, pause_for_writers, plain_cursor, run_script
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import (
-    TranslatedErrors,
+    StrPath,
     has_moved_on,
     misses_table,
     primary_code,
     translate,
+    translated,
 )
-from duetime.stores.sql.sqlite.filesystem import StrPath
 from duetime.stores.sql.transactions.caller import SAVEPOINT, another_database, no_transaction
 
 T = TypeVar("T")
@@ -50,47 +50,50 @@ class SqliteCallerTransaction:
         self._connection = connection
         self._clock = clock
         self._path = path
+        self._begun = False
+        """Whether we have begun the transaction that the caller's first change would have."""
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction; the event loop goes on while others write."""
         with self._errors():
-            begun = not self._connection.in_transaction
-            with closing(self._become_writer()) as waits:
-                for wait in waits:
-                    await asyncio.sleep(wait)
-            return self._play(script, begun=begun)
+            for pause in self._becoming_writer():
+                await asyncio.sleep(pause)
+            return self._play(script)
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
         with self._errors():
-            begun = not self._connection.in_transaction
-            with closing(self._become_writer()) as waits:
-                for wait in waits:
-                    time.sleep(wait)
-            return self._play(script, begun=begun)
+            for pause in self._becoming_writer():
+                time.sleep(pause)
+            return self._play(script)
 
-    def _become_writer(self) -> Generator[float]:
+    def _becoming_writer(self) -> Generator[float]:
         """Yield how long to wait before each further try, for as long as the caller's own statements would."""
-        cursor = plain_cursor(self._connection)
-        statement = BECOME_WRITER if self._connection.in_transaction else _beginning(self._connection)
+        connection = self._connection
+        self._begun = not connection.in_transaction
+        statement = _beginning(connection) if self._begun else BECOME_WRITER
+        cursor, began = plain_cursor(connection), time.monotonic()
         (milliseconds,) = cursor.execute("PRAGMA busy_timeout").fetchone()
-        cursor.execute("PRAGMA busy_timeout = 0")
-        try:
-            yield from waits_for_writers(
-                lambda: cursor.execute(statement), timeout=milliseconds / _MILLISECONDS
-            )
-        finally:
-            cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        while True:
+            cursor.execute("PRAGMA busy_timeout = 0")
+            try:
+                cursor.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                pause = pause_for_writers(error, began=began, timeout=milliseconds / _MILLISECONDS)
+            finally:
+                cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+            yield pause
 
-    def _play(self, script: Callable[[], Script[T]], *, begun: bool) -> T:
+    def _play(self, script: Callable[[], Script[T]]) -> T:
         connection = self._connection
         connection.execute(f"SAVEPOINT {SAVEPOINT}")
         try:
-            answer = play_at(connection, script(), self._clock.now())
+            answer = run_script(connection, script, self._clock)
         except BaseException:
             # Some errors, such as a full disk, end the whole transaction.
             with suppress(sqlite3.Error):
-                connection.execute("ROLLBACK" if begun else f"ROLLBACK TO {SAVEPOINT}")
+                connection.execute("ROLLBACK" if self._begun else f"ROLLBACK TO {SAVEPOINT}")
                 connection.execute(f"RELEASE {SAVEPOINT}")
             raise
         connection.execute(f"RELEASE {SAVEPOINT}")
@@ -170,8 +173,8 @@ class SqliteHandlerTransaction:
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        with TranslatedErrors(self._database.path):
-            return play_at(self._open(), script(), self._clock.now())
+        with translated(self._database.path):
+            return run_script(self._open(), script, self._clock)
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
@@ -205,7 +208,7 @@ class SqliteHandlerTransaction:
             raise
 
     def _begin(self) -> sqlite3.Connection:
-        with TranslatedErrors(self._database.path):
+        with translated(self._database.path):
             self._connection = connection = self._database.connect_writer()
             become_writer(connection, timeout=_LONGEST_WAIT)
             connection.execute(f"SAVEPOINT {self._mark}")
@@ -214,7 +217,7 @@ class SqliteHandlerTransaction:
 
     def _commit(self) -> None:
         try:
-            with TranslatedErrors(self._database.path):
+            with translated(self._database.path):
                 failpoint("before:transaction")
                 self._open().execute("COMMIT")
                 failpoint("after:transaction")

@@ -1,21 +1,22 @@
-"""Turns the `.sql` files and a dialect's overrides into statements that are ready to run."""
+"""Turns the `.sql` files and what a database says differently into statements that are ready to run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 from duetime.stores.sql.driver import Statement
-from duetime.stores.sql.statements.dialect import Dialect
 from duetime.stores.sql.statements.rewriting import rewrite
 
 FOLDER = Path(__file__).parents[1]
 """Where the `.sql` files are."""
+Blocks: TypeAlias = dict[tuple[str, str], str]
+"""The bodies of statements and fragments, by kind and name."""
 TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta")
-_HINT_TABLE = "hints"
-"""A table of those databases alone that carry hints in rows."""
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)
@@ -27,8 +28,65 @@ _BATCH = re.compile(r"^FROM \{each rows: ([^{}]*)\} AS r\n", re.MULTILINE)
 _RETURNING = re.compile(r"\nRETURNING .*\Z", re.DOTALL)
 
 
-class BadStatement(Exception):
-    """A mistake in the `.sql` files."""
+Columns: TypeAlias = Sequence[tuple[str, str]]
+"""Names and types (`text`, `int`, `real`) of a batch, in the order of its arrays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """The words of one database."""
+
+    folder: str
+    """Where its overrides and migrations are, below this package."""
+    now: str
+    """The store's clock in microseconds."""
+    now_once: str
+    """The same, worked out once for all rows; the planner cannot guess how much lies before it."""
+    each: Callable[[str, Columns], str]
+    """Reads the batch in a JSON parameter as a table."""
+    locking: str
+    """Locks the rows of a SELECT until the transaction ends."""
+    current: str = ""
+    """Has a SELECT read what is committed, also in a transaction that reads from a snapshot but writes to what is."""
+    in_order: str = "JOIN"
+    """Joins two tables of which the first is to be read first, where the planner has to be told."""
+    by_key: str = ""
+    """Insists on the primary key, behind the name of a table: who scans it instead waits for rows that others have locked."""
+    skip_locked: str
+    """Locks the rows of the table `{0}` in a SELECT and leaves out those that others have locked."""
+    index: str
+    """Insists on the index `{0}` of the table `{1}`, behind its name."""
+    parameter: Callable[[str, int], str]
+    """Writes the parameter with this name, which is the nth of its statement."""
+    repeats: bool = False
+    """Whether a parameter counts once for each place where it stands."""
+    unrolled: frozenset[str] = frozenset()
+    """The statements that are quicker when they get their batch row by row."""
+    storing: tuple[str, str] = ("", "")
+    """What stands before and behind a statement that stores jobs, so that it answers the store's clock."""
+    stored_at: str = "{0}"
+    """The clock `{0}` as such a statement notes it, where that is how its answer comes to carry it."""
+    in_steps: bool = False
+    """Whether it has neither UPDATE ... FROM, RETURNING nor ON CONFLICT."""
+    words: tuple[tuple[str, str], ...] = ()
+    """Single words that it knows by another name."""
+    slow_on_conflict: bool = False
+    """Whether a large INSERT is much faster without ON CONFLICT."""
+    claims_per_statement: bool
+    """Whether one claim statement serves all queues; if not, there is one for each."""
+
+    def fragments(self) -> Mapping[str, str]:
+        """Return the fragments that need no argument."""
+        return {
+            "locking": self.locking,
+            "current": self.current,
+            "in_order": self.in_order,
+            "by_key": self.by_key,
+            "now": self.now,
+            "now_once": self.now_once,
+            "stored_at": self.stored_at.format(self.now),
+            "stored_at_once": self.stored_at.format(self.now_once),
+        }
 
 
 class Statements:
@@ -43,8 +101,7 @@ class Statements:
         """Return a statement; threads that ask at the same time get the same one."""
         if name not in vars(self).get("_names", ()):
             raise AttributeError(f"there is no statement {name}")
-        statement: Statement = vars(self).setdefault(name, self._write(name))
-        return statement
+        return vars(self).setdefault(name, self._write(name))  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[Statement]:
         """Return all of them, by name."""
@@ -54,16 +111,24 @@ class Statements:
 @cache
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
-    shared = parse("".join(file.read_text("utf-8") for file in files()))
-    own = parse(FOLDER.joinpath(dialect.folder, "overrides.sql").read_text("utf-8"))
-    return build({**shared, **own}, dialect, namespace)
+    blocks: Blocks = {}
+    for file in (*files(), FOLDER / dialect.folder / "overrides.sql"):
+        blocks |= parse(file.read_text("utf-8"))
+    return build(blocks, dialect, namespace)
+
+
+def build(blocks: Blocks, dialect: Dialect, namespace: str) -> Statements:
+    """Return the statements of some blocks."""
+    fill = PlaceholderFiller(dialect, namespace, _named("fragment", blocks))
+    bodies = _named("name", blocks)
+    return Statements(bodies, lambda name: _write(name, bodies[name], dialect, fill))
 
 
 def load_hints(dialect: Dialect, namespace: str) -> Mapping[str, Statement]:
     """Return the statements of a dialect by which processes tell each other something, as they are written."""
-    own = parse(FOLDER.joinpath(dialect.folder, "hints.sql").read_text("utf-8"))
-    shared = parse(FOLDER.joinpath("shared.sql").read_text("utf-8"))
-    fill = PlaceholderFiller(dialect, namespace, _named("fragment", {**shared, **own}))
+    own = parse((FOLDER / dialect.folder / "hints.sql").read_text("utf-8"))
+    shared = parse((FOLDER / "shared.sql").read_text("utf-8"))
+    fill = PlaceholderFiller(dialect, namespace, _named("fragment", shared | own))
     return {name: compile_statement(name, fill(body), dialect) for name, body in _named("name", own).items()}
 
 
@@ -72,26 +137,16 @@ def files(*folder: str) -> list[Path]:
     return list(FOLDER.joinpath(*folder).glob("*.sql"))
 
 
-def parse(text: str) -> dict[tuple[str, str], str]:
+def parse(text: str) -> Blocks:
     """Split a file at its `-- name:` and `-- fragment:` lines; comments go."""
     _, *parts = _HEAD.split(text)
-    blocks: dict[tuple[str, str], str] = {}
-    for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-        if (kind, name) in blocks:
-            message = f"{kind} {name} is there twice"
-            raise BadStatement(message)
-        blocks[kind, name] = _COMMENT.sub("", body).strip()
-    return blocks
+    return {
+        (kind, name): _COMMENT.sub("", body).strip()
+        for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    }
 
 
-def build(blocks: Mapping[tuple[str, str], str], dialect: Dialect, namespace: str) -> Statements:
-    """Return the statements of these blocks; each is filled in when it is asked for."""
-    named = _named("name", blocks)
-    fill = PlaceholderFiller(dialect, namespace, _named("fragment", blocks))
-    return Statements(named, lambda name: _write(name, named[name], dialect, fill))
-
-
-def _named(wanted: str, blocks: Mapping[tuple[str, str], str]) -> dict[str, str]:
+def _named(wanted: str, blocks: Blocks) -> dict[str, str]:
     return {name: body for (kind, name), body in blocks.items() if kind == wanted}
 
 
@@ -119,7 +174,8 @@ class PlaceholderFiller:
         self._words = {
             **fragments,
             **dialect.fragments(),
-            **{table: f"{namespace}_{table}" for table in (*TABLES, _HINT_TABLE)},
+            # The last one is there only where hints are carried by rows.
+            **{table: f"{namespace}_{table}" for table in (*TABLES, "hints")},
         }
 
     def __call__(self, text: str) -> str:
@@ -137,9 +193,6 @@ class PlaceholderFiller:
         if word == "index":
             name, _, table = argument.partition(" of ")
             return self(self._dialect.index.format(name, table or "jobs"))
-        if argument or word not in self._words:
-            message = f"nothing is known to fill {match.group()} with"
-            raise BadStatement(message)
         return self(self._words[word])
 
     def _each(self, argument: str) -> str:
@@ -168,11 +221,7 @@ def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
 
 def unroll(name: str, body: str, fill: PlaceholderFiller) -> Statement:
     """Turn an UPDATE from a batch into one for a single row, with the columns of the batch as parameters."""
-    batch = _BATCH.search(body)
-    if batch is None:
-        message = f"{name} has no batch to take row by row"
-        raise BadStatement(message)
-    columns = [name for name, _ in _columns(batch[1])]
+    before, columns, behind = _BATCH.split(body)
     order: list[str] = []
 
     def place(match: re.Match[str]) -> str:
@@ -182,8 +231,8 @@ def unroll(name: str, body: str, fill: PlaceholderFiller) -> Statement:
         order.append(parameter)
         return "?"
 
-    sql = _VALUE.sub(place, fill(_RETURNING.sub("", _BATCH.sub("", body))))
-    return Statement(name, sql, tuple(order), tuple(columns))
+    sql = _VALUE.sub(place, fill(before + _RETURNING.sub("", behind)))
+    return Statement(name, sql, tuple(order), tuple(name for name, _ in _columns(columns)))
 
 
 def _columns(listed: str) -> list[tuple[str, str]]:

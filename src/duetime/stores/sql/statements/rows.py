@@ -31,11 +31,6 @@ _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
-_FIRST_COMMON = NewJob._fields.index("delay")
-_FIRST_SPECIAL = NewJob._fields.index("schedule")
-_ALIKE_FIELDS = ("task", *NewJob._fields[_FIRST_COMMON:_FIRST_SPECIAL])
-_PLAIN_FIELDS = NewJob._fields[:_FIRST_SPECIAL]
-_NOTHING_SPECIAL = tuple(NewJob._field_defaults[name] for name in NewJob._fields[_FIRST_SPECIAL:])
 _terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
 _schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",
@@ -76,34 +71,6 @@ def unpack_claims(packed: str) -> list[Claim]:
 
 def _clean(value: object) -> object:
     return clean_text(value) if isinstance(value, str) else value
-
-
-def one_job_values(job: NewJob) -> dict[str, object] | None:
-    """Return a job for `enqueue_one`; None if it asks for something special."""
-    if job[_FIRST_SPECIAL:] != _NOTHING_SPECIAL:
-        return None
-    values: dict[str, object] = dict(zip(_PLAIN_FIELDS, job, strict=False))
-    values["payload"] = clean_text(job.payload)
-    return values
-
-
-def alike_jobs(jobs: Sequence[NewJob]) -> dict[str, object] | None:
-    """Return, for `enqueue_alike`, jobs that differ only in id, arguments and due time and ask for nothing special.
-
-    None if that is not what they are.
-    """
-    if jobs[0][_FIRST_SPECIAL:] != _NOTHING_SPECIAL:
-        return None
-    ids, tasks, payloads, due, *common = zip(*jobs, strict=True)
-    if not all(map(_is_one, (tasks, *common))):
-        return None
-    kind = zip(_ALIKE_FIELDS, (tasks[0], *jobs[0][_FIRST_COMMON:_FIRST_SPECIAL]), strict=True)
-    return {**dict(kind), "rows": encode_batch(zip(ids, payloads, due, strict=True))}
-
-
-def _is_one(column: Sequence[object]) -> bool:
-    """Whether all values of a column are the same."""
-    return column.count(column[0]) == len(column)
 
 
 def encode_new_jobs(jobs: Iterable[NewJob]) -> str:

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
-from sqlalchemy import (
-    BigInteger,
-    Connection,
-    Engine,
-    Text,
-    TwoPhaseTransaction,
-    bindparam,
-    select,
-    text,
-)
+from sqlalchemy import BigInteger, Connection, Engine, Text, TwoPhaseTransaction, bindparam, select, text
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session, scoped_session
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.time import Clock
-from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, Statement, play
+from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, play
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.sqlite.connection import by_row
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
@@ -43,11 +35,12 @@ T = TypeVar("T")
 
 _AUTOCOMMITS: Final = "the engine commits every statement by itself; use one without AUTOCOMMIT"
 _NUMBERED: Final = re.compile(r"\$(\d+)")
-_NO_TRANSACTION: Final = "25P01"
-_ABORTED: Final = "25P02"
-_MISSING: Final = frozenset({"42P01", "42703"})
-"""Tables or columns that are not there."""
-_MISSING_ON_MYSQL: Final = frozenset({1054, 1146})
+_MEANINGS: Final[Mapping[object, Callable[[], Exception]]] = {
+    "25P01": partial(no_transaction, _AUTOCOMMITS),
+    "25P02": transaction_aborted,
+    **dict.fromkeys(("42P01", "42703", 1054, 1146), another_database),
+}
+"""What codes of PostgreSQL and MySQL mean; the last are for tables or columns that are not there."""
 _WAITED_ON_MYSQL: Final = 1205
 _ENDED_ON_MYSQL: Final = frozenset({1213, 1305})
 """A deadlock, behind which there is neither a transaction nor a savepoint any more."""
@@ -85,7 +78,7 @@ class _SqlAlchemyTransaction:
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
-        return self._run(self._tx, script)
+        return self.run_blocking(script)
 
     def run_blocking(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""
@@ -93,14 +86,15 @@ class _SqlAlchemyTransaction:
 
     def _run(self, tx: Session | Connection, script: Callable[[], Script[T]]) -> T:
         now = self._clock.now() if self._clock else None
-        handling = _HANDLING[self._dialect]
+        execute = _EXECUTE[self._dialect]
         try:
             connection = tx.connection() if isinstance(tx, Session) else tx
             with _writing(connection), connection.begin_nested():
-                steps = unfold(script(), within=True) if handling.in_steps else script()
-                return play(steps, lambda query: handling.execute(connection, query, now))
+                # On MySQL a statement may be several.
+                steps = unfold(script(), within=True) if self._dialect == "mysql" else script()
+                return play(steps, lambda query: execute(connection, query, now))
         except DBAPIError as error:
-            raise _translated(error, handling.meaning) from error
+            raise _translated(error) from error
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
 
@@ -135,22 +129,25 @@ def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
     )
 
 
-def _engine(tx: Any) -> Any:
-    """Return the engine of a session or connection; an async one is only a face of a blocking one."""
+def _face(tx: Any) -> Any:
+    """Return the blocking session or connection that an async one is only a face of."""
     face = getattr(tx, "sync_session", tx)
-    face = getattr(face, "sync_connection", None) or face
+    return getattr(face, "sync_connection", None) or face
+
+
+def _engine(tx: Any) -> Any:
+    """Return the engine of a session or connection."""
+    face = _face(tx)
     return face.get_bind().engine if hasattr(face, "get_bind") else face.engine
 
 
 def _in_two_phases(tx: Any) -> bool:
-    face = getattr(tx, "sync_session", tx)
-    if isinstance(face, Session) and face.twophase:
-        return True
-    face = getattr(face, "sync_connection", None) or face
-    connection = face.get_bind() if isinstance(face, Session) else face
-    return isinstance(connection, Connection) and isinstance(
-        connection.get_transaction(), TwoPhaseTransaction
-    )
+    face = _face(tx)
+    if isinstance(face, Session):
+        if face.twophase:
+            return True
+        face = face.get_bind()
+    return isinstance(face, Connection) and isinstance(face.get_transaction(), TwoPhaseTransaction)
 
 
 @contextmanager
@@ -205,7 +202,9 @@ def _execute_postgres(connection: Connection, query: Query, now: int | None) -> 
         bindparam(f"p{n}", values[name], type_=BigInteger() if isinstance(values[name], int) else Text())
         for n, name in enumerate(query.statement.params, 1)
     ]
-    found = connection.execute(text(_named(query.statement)).bindparams(*bound))
+    # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
+    sql = _NUMBERED.sub(r"(:p\1)", query.statement.sql)
+    found = connection.execute(text(sql).bindparams(*bound))
     return list(found) if found.returns_rows else []
 
 
@@ -217,58 +216,24 @@ def _execute_mysql(connection: Connection, query: Query, now: int | None) -> lis
     return list(found) if found.returns_rows else [(found.rowcount,)]
 
 
-def _named(statement: Statement) -> str:
-    # In parentheses, because SQLAlchemy does not see a parameter with a cast right behind it.
-    return _NUMBERED.sub(r"(:p\1)", statement.sql)
-
-
-def _translated(error: Any, meaning: Callable[[Any], Exception | None]) -> Exception:
-    if (meant := meaning(error.orig)) is not None:
-        return meant
-    if error.connection_invalidated:
-        return StoreUnavailable(f"the connection of your transaction was lost ({error.orig})")
-    return StoreError(f"your transaction refused a statement: {error.orig}")
-
-
-def _meaning_on_sqlite(error: Any) -> Exception | None:
-    if misses_table(error):
+def _translated(error: Any) -> Exception:
+    """Return the error to raise instead; the codes of one database mean nothing to another."""
+    cause = error.orig
+    code = cause.args[0] if cause.args else None
+    if (meant := _MEANINGS.get(code) or _MEANINGS.get(getattr(cause, "sqlstate", None))) is not None:
+        return meant()
+    if misses_table(cause):
         return another_database()
-    if has_moved_on(error):
+    if has_moved_on(cause):
         return snapshot_too_old()
-    if is_busy(error):
-        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error}")
-    return None
-
-
-def _meaning_on_postgres(error: Any) -> Exception | None:
-    state = getattr(error, "sqlstate", None)
-    if state == _NO_TRANSACTION:
-        return no_transaction(_AUTOCOMMITS)
-    if state == _ABORTED:
-        return transaction_aborted()
-    return another_database() if state in _MISSING else None
-
-
-def _meaning_on_mysql(error: Any) -> Exception | None:
-    code = error.args[0] if error.args else None
     if code in _ENDED_ON_MYSQL:
-        return rolled_back_by_server(error)
-    if code == _WAITED_ON_MYSQL:
-        return StoreUnavailable(f"others have kept your transaction from writing for too long: {error}")
-    return another_database() if code in _MISSING_ON_MYSQL else None
+        return rolled_back_by_server(cause)
+    if code == _WAITED_ON_MYSQL or is_busy(cause):
+        return StoreUnavailable(f"others have kept your transaction from writing for too long: {cause}")
+    lost = StoreUnavailable(f"the connection of your transaction was lost ({cause})")
+    return (
+        lost if error.connection_invalidated else StoreError(f"your transaction refused a statement: {cause}")
+    )
 
 
-class _DatabaseHandling(NamedTuple):
-    """How scripts run on one kind of database."""
-
-    execute: Callable[[Connection, Query, int | None], list[Row]]
-    meaning: Callable[[Any], Exception | None]
-    in_steps: bool = False
-    """Whether a statement may be several."""
-
-
-_HANDLING: Final = {
-    "sqlite": _DatabaseHandling(_execute_sqlite, _meaning_on_sqlite),
-    "postgresql": _DatabaseHandling(_execute_postgres, _meaning_on_postgres),
-    "mysql": _DatabaseHandling(_execute_mysql, _meaning_on_mysql, in_steps=True),
-}
+_EXECUTE: Final = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres, "mysql": _execute_mysql}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from duetime.stores.sql.sqlite import filesystem
+from duetime.stores.sql.sqlite import database as database_module
 from duetime.stores.sql.sqlite.database import Database
 from tests.unit.stores.sql.sqlite.kit import write
 
@@ -15,7 +15,7 @@ from tests.unit.stores.sql.sqlite.kit import write
 @pytest.fixture(autouse=True)
 def each_commit_looks_at_the_log(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at the log are a few milliseconds apart, and these tests are quicker than that."""
-    monkeypatch.setattr(filesystem, "LOG_LOOKS", 0.0)
+    monkeypatch.setattr(database_module, "LOG_LOOKS", 0.0)
 
 
 @pytest.fixture

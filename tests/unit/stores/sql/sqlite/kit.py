@@ -9,11 +9,13 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from duetime.stores.sql.sqlite.connection_thread import ConnectionThread
+from duetime.stores.sql.sqlite.connection import ConnectionThread
 
 
 async def write(lane: ConnectionThread, statement: str, name: str = "") -> object:
-    return await lane.do(lambda connection: connection.execute(statement).fetchall(), name=name, grouped=True)
+    return await lane.do(
+        lambda connection: connection.execute(statement).fetchall(), name=lambda: name, grouped=True
+    )
 
 
 def numbers(path: Path) -> list[int]:

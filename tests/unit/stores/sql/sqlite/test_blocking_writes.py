@@ -17,8 +17,9 @@ from typing import Any, cast
 
 import pytest
 
-from duetime.errors import NotOpen, StoreUnavailable
-from duetime.stores.sql.sqlite.connection_thread import ConnectionRequest, __file__
+from duetime.errors import NotOpen, StoreError, StoreUnavailable
+from duetime.stores.base import Hint
+from duetime.stores.sql.sqlite.connection import ConnectionRequest, __file__
 from duetime.stores.sql.sqlite.database import Database
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, insert, named, numbers, piled_up, write
 
@@ -72,9 +73,7 @@ async def test_nobody_passes_by_those_who_wait_for_the_lane_to_wake_up(
             answering.set()
             may_go.wait()
 
-    slow = ConnectionRequest(
-        lambda _: None, "", grouped=False, loop=cast("asyncio.AbstractEventLoop", Slow())
-    )
+    slow = ConnectionRequest(lambda _: None, loop=cast("asyncio.AbstractEventLoop", Slow()))
     database.writer._put(slow)
     await asyncio.to_thread(answering.wait)
     waiting = asyncio.ensure_future(write(database.writer, "INSERT INTO t VALUES (1)"))
@@ -204,7 +203,7 @@ async def test_a_blocking_caller_gets_its_own_error_and_not_that_of_its_neighbou
     database: Database, path: Path
 ) -> None:
     def fail() -> None:
-        with pytest.raises(sqlite3.OperationalError, match="nowhere"):
+        with pytest.raises(StoreError, match="nowhere"):
             database.writer.write_blocking(lambda c: c.execute("INSERT INTO nowhere VALUES (1)"))
 
     async with Gate(database.writer):
@@ -218,10 +217,11 @@ async def test_a_blocking_caller_gets_its_own_error_and_not_that_of_its_neighbou
 
 
 async def test_what_follows_the_commit_of_a_blocking_caller_comes_when_it_can_be_seen(
-    database: Database, path: Path
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[int]] = []
-    call = partial(database.writer.write_blocking, insert(1, []), then=lambda: seen.append(numbers(path)))
+    monkeypatch.setattr(database.subscribers, "notify", lambda _: seen.append(numbers(path)))
+    call = partial(database.writer.write_blocking, insert(1, []), hint=Hint("jobs"))
     await named("caller", call)
     assert seen == [[1]]
 
@@ -229,7 +229,7 @@ async def test_what_follows_the_commit_of_a_blocking_caller_comes_when_it_can_be
 async def test_a_blocking_caller_of_a_closed_lane_is_refused(database: Database) -> None:
     writer = database.writer
     await database.close()
-    with pytest.raises(NotOpen, match="closed"):
+    with pytest.raises(NotOpen, match="not open"):
         await named("caller", lambda: writer.write_blocking(insert(1, [])))
 
 

@@ -10,12 +10,14 @@ import threading
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from duetime.errors import NotOpen, StoreUnavailable
+from duetime.errors import NotOpen, StoreError, StoreUnavailable
 from duetime.failpoints import arm
-from duetime.stores.sql.sqlite import connection_thread as thread_module
+from duetime.stores.base import Hint
+from duetime.stores.sql.sqlite import connection as connection_module
 from duetime.stores.sql.sqlite.database import Database
 from tests.unit.stores.sql.sqlite.kit import Gate, commits, numbers, passed, together, write
 
@@ -37,9 +39,13 @@ async def test_one_that_fails_does_not_hurt_its_neighbours(database: Database, p
     )
     assert [type(answer) for answer in answers] == [
         list,
+        StoreError,
+        StoreError,
+        list,
+    ]
+    assert [type(cast("BaseException", error).__cause__) for error in answers[1:3]] == [
         sqlite3.IntegrityError,
         sqlite3.OperationalError,
-        list,
     ]
     assert answers[3] == [(2,)]
     assert numbers(path) == [1, 2]
@@ -53,10 +59,10 @@ async def test_what_a_failing_script_had_written_is_undone(database: Database, p
     async with Gate(database.writer):
         first = asyncio.ensure_future(database.writer.do(half, grouped=True))
         second = asyncio.ensure_future(write(database.writer, "INSERT INTO t VALUES (2)"))
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(StoreError):
         await first
     await second
-    with pytest.raises(sqlite3.OperationalError):
+    with pytest.raises(StoreError):
         await database.writer.do(half, grouped=True)
     assert numbers(path) == [2]
 
@@ -77,7 +83,7 @@ async def test_a_script_runs_once_unless_a_neighbour_fails(database: Database, p
 
     assert await beside("INSERT INTO t VALUES (10)") == []
     assert runs == [0]
-    assert isinstance(await beside("INSERT INTO t VALUES (10)"), sqlite3.IntegrityError)
+    assert isinstance(await beside("INSERT INTO t VALUES (10)"), StoreError)
     assert runs == [0, 1, 2]
     assert numbers(path) == [0, 2, 10]
 
@@ -103,7 +109,7 @@ async def test_a_lane_tells_whether_it_writes_or_has_written_since(database: Dat
 async def test_a_group_is_bounded_by_what_it_changes(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_module, "_MOST_CHANGES", 2)
+    monkeypatch.setattr(connection_module, "_MOST_CHANGES", 2)
     before = commits(path)
     await together(database.writer, *(f"INSERT INTO t VALUES ({n})" for n in range(6)))
     assert commits(path) == before + 3
@@ -141,7 +147,7 @@ async def test_a_writer_waits_for_another_process_to_finish(database: Database, 
 async def test_a_writer_gives_up_on_a_process_that_never_finishes(
     database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_module, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(connection_module, "_LONGEST_WAIT", 0.05)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreUnavailable, match="locked"):
@@ -188,16 +194,20 @@ async def test_a_forked_process_is_told_to_open_its_own(
 
 
 async def test_what_follows_a_commit_comes_when_it_can_be_seen_and_once_for_a_group(
-    database: Database, path: Path
+    database: Database, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[str, list[int]]] = []
+    seen: list[tuple[str, Hint, list[int]]] = []
 
-    def then() -> None:
-        seen.append((threading.current_thread().name, numbers(path)))
+    def tell(hint: Hint) -> None:
+        seen.append((threading.current_thread().name, hint, numbers(path)))
+
+    monkeypatch.setattr(database.subscribers, "notify", tell)
 
     def insert(n: int) -> asyncio.Future[object]:
         statement = f"INSERT INTO t VALUES ({n})"
-        work = database.writer.do(lambda connection: connection.execute(statement), grouped=True, then=then)
+        work = database.writer.do(
+            lambda connection: connection.execute(statement), grouped=True, hint=Hint("jobs")
+        )
         future: asyncio.Future[object] = asyncio.ensure_future(work)
         return future
 
@@ -205,20 +215,20 @@ async def test_what_follows_a_commit_comes_when_it_can_be_seen_and_once_for_a_gr
         tasks = [insert(1), insert(2)]
     await asyncio.gather(*tasks)
     await passed(database.writer)
-    assert seen == [("duetime-sqlite-write", [1, 2])]
+    assert seen == [("duetime-sqlite-write", Hint("jobs"), [1, 2])]
 
 
-async def test_nothing_follows_what_was_not_committed(database: Database) -> None:
-    called: list[None] = []
-
-    def then() -> None:
-        called.append(None)
-
-    with pytest.raises(sqlite3.Error):
-        await database.writer.do(lambda connection: connection.execute("nonsense"), grouped=True, then=then)
+async def test_nothing_follows_what_was_not_committed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[Hint] = []
+    monkeypatch.setattr(database.subscribers, "notify", called.append)
+    hint = Hint("jobs")
+    with pytest.raises(StoreError):
+        await database.writer.do(lambda connection: connection.execute("nonsense"), grouped=True, hint=hint)
     async with Gate(database.writer):
         works = [
-            database.writer.do(lambda connection: connection.execute("nonsense"), grouped=True, then=then),
+            database.writer.do(lambda connection: connection.execute("nonsense"), grouped=True, hint=hint),
             write(database.writer, "INSERT INTO t VALUES (1)"),
         ]
         tasks = [asyncio.ensure_future(work) for work in works]

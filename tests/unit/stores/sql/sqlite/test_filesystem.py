@@ -9,8 +9,8 @@ import pytest
 
 from duetime.errors import StoreUnusable
 from duetime.stores.open import open_store
-from duetime.stores.sql.sqlite import filesystem
-from duetime.stores.sql.sqlite.filesystem import filesystem_type
+from duetime.stores.sql.sqlite import checks
+from duetime.stores.sql.sqlite.checks import filesystem_type
 
 MOUNTS = r"""
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -71,7 +71,7 @@ async def test_a_damaged_database_is_refused(damaged_path: Path) -> None:
 async def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text("30 22 0:25 / / rw,relatime shared:9 - nfs4 server:/share rw\n")
-    monkeypatch.setattr(filesystem, "_MOUNTS", mounts)
+    monkeypatch.setattr(checks, "_MOUNTS", mounts)
     path = tmp_path / "jobs.db"
     assert "network file system (nfs4)" in await refusal(path)
     assert not path.exists()
