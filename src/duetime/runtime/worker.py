@@ -17,7 +17,6 @@ from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.events import Events
-from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.children.process import ChildPool
@@ -28,20 +27,14 @@ from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import Service, ServiceHealth
+from duetime.runtime.service import FleetPacing, Service, ServiceHealth
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
-from duetime.runtime.upkeep.loop_watch import describe_stacks
-from duetime.runtime.upkeep.notices import (
-    HintFallback,
-    HintListener,
-    PulseLooks,
-    PulseRouter,
-    VagueHints,
-)
-from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseLooks, PulseThread
+from duetime.runtime.upkeep.notices import ChangeWatch, HintListener, PulseRouter
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
@@ -332,19 +325,19 @@ class Worker:
             firer=self._firer,
             janitor=self._janitor,
         )
-        self._vague_hints = VagueHints(
-            fleet,
+        self._changes = ChangeWatch(
+            store,
+            health,
+            fleet=fleet,
             look_for_jobs=lambda: self._fetcher.take_hint(Hint("any")),
-            look_around=self._look_around,
+            look_for_workers=self._janitor.look_soon,
+            look_for_changes=self._look_for_changes,
         )
-        self._listening: list[Service] = [
-            HintListener(store, health, self._take_hint),
-            HintFallback(store, health, fleet=fleet, look=self._look_for_changes),
-        ]
+        self._listening: list[Service] = [HintListener(store, health, self._take_hint), self._changes]
 
     def _is_idle(self) -> bool:
         """Whether a heartbeat can bring nothing that matters here."""
-        return not self._dispatcher.runs and not len(self._fetcher.hold) and self._store.hears_others
+        return not self._dispatcher.runs and not self._fetcher.hold.claims and self._store.hears_others
 
     async def _sign_off(self) -> None:
         # Where the store is lost, waiting is in vain.
@@ -381,12 +374,7 @@ class Worker:
             case "workers":
                 self._janitor.look_soon()
             case "any":
-                self._vague_hints.take_hint()
-
-    def _look_around(self) -> None:
-        """Look for workers, changed schedules and requests, which a vague hint may be about."""
-        self._janitor.look_soon()
-        self._look_for_changes()
+                self._changes.take_hint()
 
     def _look_for_changes(self) -> None:
         self._firer.wakeup.set()

@@ -17,7 +17,7 @@ from duetime.runtime.running.context import current_job
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.middleware import Middleware
 from duetime.runtime.store_clock import StoreClock
-from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.runtime.worker import Worker
 from duetime.stores.base import Store
 

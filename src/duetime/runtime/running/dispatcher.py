@@ -84,8 +84,11 @@ class Dispatcher:
 
         `unmarked`: the store holds them as unstarted.
         """
-        now = self._time.now()
-        return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
+        now, refused = self._time.now(), list[Claim]()
+        for claim in claims:
+            if not self._start(claim, now, unmarked=unmarked):
+                refused.append(claim)
+        return refused
 
     def _start(self, claim: Claim, now: Instant, *, unmarked: bool) -> bool:
         # The store's clock may be ahead of what is known of it here.

@@ -17,9 +17,15 @@ from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
-from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
+from duetime.runtime.service import (
+    DATABASE_DOWN,
+    PARK,
+    POLL_SCHEDULES,
+    FleetPacing,
+    Service,
+    ServiceHealth,
+)
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import PulseFindings, Store
 
@@ -34,11 +40,6 @@ _BLOCKED_PAUSE: Micros = 250 * MILLISECOND
 _YIELD_AFTER: Micros = 50 * MILLISECOND
 _MAX_TRIGGERS = 10_000
 """How many triggers are remembered; schedules that come and go leave theirs behind."""
-POLL_PAUSE = 10.0
-_LONGEST_POLL_PAUSE = 60.0
-_POLL_SPACING = 0.25
-"""Seconds between the looks of all workers that leave the firing to others, on average."""
-
 _NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 FiringDecision: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
@@ -83,7 +84,7 @@ class ScheduleFirer(Service):
         limit = ROUND_LIMIT + self._waiting
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
         # When something falls due that this round has not dealt with, by the store's clock.
-        moments = [] if self._watched else [due.now + self._until_poll()]
+        moments = [] if self._watched else [due.now + int(self._fleet.share(POLL_SCHEDULES) * SECOND)]
         self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
@@ -106,7 +107,9 @@ class ScheduleFirer(Service):
             return 0
         outrun = not due.schedules and self._expected is not None and due.now >= self._expected
         self._expected = min(moments, default=None)
-        self._off = self._time_off(outrun=outrun)
+        # Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies.
+        spacing, at_most = POLL_SCHEDULES.spacing, POLL_SCHEDULES.alone
+        self._off = self._fleet.wait(spacing=spacing, at_most=at_most) if outrun else 0
         if self._expected is None:
             return None
         return max((self._expected - due.now) / SECOND, 0.001) + self._off
@@ -118,13 +121,6 @@ class ScheduleFirer(Service):
             moments.append(sight.resumes_at)
         if moments:
             self.wakeup.set_after(max(0, min(moments) - now) / SECOND + self._off)
-
-    def _until_poll(self) -> Micros:
-        return int(self._fleet.share(POLL_PAUSE, spacing=_POLL_SPACING, at_most=_LONGEST_POLL_PAUSE) * SECOND)
-
-    def _time_off(self, *, outrun: bool) -> float:
-        """Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies."""
-        return self._fleet.wait(spacing=_POLL_SPACING, at_most=POLL_PAUSE) if outrun else 0
 
     async def _correct_all(self) -> None:
         """Put right the times that zone data which came with this process has moved: no one would look in time."""
@@ -196,14 +192,6 @@ class ScheduleFirer(Service):
         return self._triggers[text]
 
 
-PARK_PAUSE = 60.0
-"""Seconds between looks."""
-_LONGEST_PARK_PAUSE = 180.0
-"""The same in a large fleet: it takes two looks of one worker to park a schedule."""
-_PARK_SPACING = 1.0
-"""Seconds between the looks of all workers, on average."""
-
-
 @dataclass(frozen=True, slots=True)
 class Declarations:
     """The schedules that the code of this process declares."""
@@ -251,8 +239,7 @@ class ScheduleParker(Service):
         # Seen twice, it is not one whose workers are about to start.
         await self._park(suspects & self._suspects)
         self._suspects = suspects
-        pause = self._fleet.share(PARK_PAUSE, spacing=_PARK_SPACING, at_most=_LONGEST_PARK_PAUSE)
-        return pause * random.uniform(0.9, 1.1)
+        return self._fleet.pause(PARK)
 
     async def _undeclared(self, found: Collection[CodeSchedule]) -> frozenset[str]:
         foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)

@@ -45,10 +45,6 @@ def ask(mine: LimitedClaimPolicy, *answers: LimitedClaims, asked: int = 1) -> No
             mine.answered(answer, asked=asked, now=0)
 
 
-def roomy(_: str) -> int:
-    return 1
-
-
 def claims(count: int) -> list[Any]:
     return [object()] * count
 
@@ -148,7 +144,7 @@ def test_a_full_answer_waits_for_a_slot_and_lets_nobody_take_slots_in_advance() 
     ask(mine, LimitedClaims(claims(3), None), asked=3)
     assert mine.waits_for_slots
     assert not mine.wanted
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert mine.wanted
 
 
@@ -156,7 +152,7 @@ def test_a_short_answer_does_not_wait_for_slots() -> None:
     mine = turns(limit=9)
     ask(mine, LimitedClaims(claims(2), None), asked=3)
     assert not mine.waits_for_slots
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert not mine.wanted
 
 
@@ -166,31 +162,29 @@ def test_without_room_it_asks_when_there_is_some(clock: Monotonic) -> None:
         mine.had_no_room()
     assert not mine.wanted
     assert mine.sooner(10) == 9
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert mine.wanted
 
 
 def test_a_queue_that_was_full_is_asked_for_when_it_has_room() -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.are_full(["mail"])
+        mine.queue_full = True
         mine.answered(NOTHING, asked=3, now=0)
-        mine.are_full([])
     assert not mine.waits_for_slots, "the slots of other queues may be used in advance"
-    mine.room_made({"mail": 0, "default": 1}.__getitem__)
     assert not mine.wanted
-    mine.room_made({"mail": 1, "default": 1}.__getitem__)
+    mine.slot_freed()
     assert mine.wanted
     ask(mine, NOTHING)
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert not mine.wanted
 
 
 def test_a_queue_that_gets_room_while_the_store_is_asked_is_asked_for_again() -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.are_full(["mail"])
-        mine.room_made(roomy)
+        mine.queue_full = True
+        mine.slot_freed()
         mine.answered(NOTHING, asked=3, now=0)
     assert mine.wanted
 

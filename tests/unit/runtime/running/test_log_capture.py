@@ -15,7 +15,7 @@ from duetime.runtime.running.context import current_run
 from duetime.runtime.running.log_capture import RunLogHandler, record_text, run_log_capture
 from duetime.runtime.running.output import RunOutput
 from duetime.runtime.running.run import Run
-from duetime.runtime.upkeep.notices import PulseLooks
+from duetime.runtime.upkeep.lease import PulseLooks
 from duetime.stores.base import Pulse, PulseQuery
 from tests.unit.runtime.kit import claim
 

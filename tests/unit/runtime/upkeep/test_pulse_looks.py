@@ -8,10 +8,10 @@ import pytest
 
 from duetime.model.job import Token
 from duetime.model.time import SECOND
-from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.upkeep import notices as module
-from duetime.runtime.upkeep.notices import PulseLooks
+from duetime.runtime.service import FleetPacing
+from duetime.runtime.upkeep import lease as module
+from duetime.runtime.upkeep.lease import PulseLooks
 from duetime.stores.base import Pulse, PulseFindings, PulseQuery
 
 NOW = 1_700_000_000 * SECOND

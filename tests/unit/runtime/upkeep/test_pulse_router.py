@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from duetime.model.job import Token
-from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.service import FleetPacing
 from duetime.runtime.upkeep.notices import PulseRouter
 from duetime.stores.base import Pulse, PulseFindings
 

@@ -14,8 +14,8 @@ from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.worker import Command, WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.store_clock import StoreClock, boottime
-from duetime.runtime.upkeep import pulse as module
-from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep import lease as module
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.stores.base import Pulse, PulseQuery, Store
 
 
@@ -111,7 +111,7 @@ def pulsation(store: Any, listener: Listener, *, lease: Micros) -> PulseThread:
         store=cast("Store", store),
         info=listener.identity.info,
         lease=LeaseTiming(length=lease),
-        listener=listener,
+        listener=cast("Any", listener),
         time=StoreClock(),
         on_hang=lambda: None,
     )
@@ -278,7 +278,7 @@ async def test_no_look_for_requests_keeps_a_worker_from_giving_up_before_its_lea
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The second heartbeat comes as late as it may.
-    monkeypatch.setattr("duetime.runtime.upkeep.pulse.random.uniform", lambda _least, most: most)
+    monkeypatch.setattr("duetime.runtime.upkeep.lease.random.uniform", lambda _least, most: most)
 
     class Silent(PulsingStore):
         renewed = 0.0

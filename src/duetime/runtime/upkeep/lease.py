@@ -1,54 +1,46 @@
-"""Keeps the worker's lease, from a thread of its own, so that a busy event loop cannot fake a death."""
+"""Keeps the worker's lease, from a thread of its own, so that a busy event loop cannot fake a death.
+
+The same thread notices that the loop stands still.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.time import SECOND, Instant, Micros
-from duetime.model.worker import CommandId, WorkerInfo, WorkerStats
-from duetime.runtime.service import DATABASE_DOWN, Wakeup
+from duetime.model.worker import CommandId, WorkerInfo
+from duetime.runtime.service import DATABASE_DOWN, FleetPacing, Wakeup, lease_horizon, sweep_interval
 from duetime.runtime.store_clock import StoreClock, boottime, monotonic
-from duetime.runtime.upkeep.commands import CommandRunner, CommandTarget
-from duetime.runtime.upkeep.loop_watch import BLOCK_LIMIT, PERIOD, QUIET_PERIOD, LoopWatch
-from duetime.runtime.upkeep.notices import PulseLooks
-from duetime.stores.base import Pulse, Store
+from duetime.runtime.upkeep.commands import CommandRunner
+from duetime.stores.base import Pulse, PulseQuery, Store
+
+if TYPE_CHECKING:
+    from duetime.runtime.worker import Worker
 
 log = logging.getLogger("duetime.worker")
 
+BLOCK_LIMIT: Micros = 1 * SECOND
+HANG_LIMIT: Micros = 300 * SECOND
+PERIOD = 1.0
+"""Seconds from one look at the loop to the next."""
+QUIET_PERIOD = 10.0
+"""The same while no job runs: no job can block the loop then, and an idle process should sleep.
 
+As long as it is from one heartbeat to the next, which has the thread awake anyway.
+"""
+_QUIET_SIGN: Micros = 30 * SECOND
+"""How long ago the last sign of life may be while no job runs."""
 _SLOWEST_LOOK = 10.0
 """Seconds between heartbeats that look for what hints may have missed; slower ones leave it to the services."""
-
-
-class PulseListener(CommandTarget, Protocol):
-    """Is told, in the worker's own loop, what the pulse brings."""
-
-    def attend(self, pulse: Pulse) -> None:
-        """Act on lost claims and requests to cancel."""
-        ...
-
-    def lose_lease(self) -> WorkerInfo:
-        """Stop everything, because others may take it over now; return the identity to go on under."""
-        ...
-
-    def lose_store(self, error: StoreLost) -> None:
-        """Stop, because nothing can be stored any more."""
-        ...
-
-    def busy(self) -> bool:
-        """Whether a thread of the worker is at work; called from the pulse's thread."""
-        ...
-
-    def stats(self) -> WorkerStats:
-        """Tell how the worker fares; called from the pulse's thread."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +70,110 @@ class LeaseTiming:
         return self.length // 6
 
 
+class LoopWatch:
+    """Asks the loop for a sign of life once a period, and tells when it stands still."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, on_hang: Callable[[], None]) -> None:
+        """Call `on_hang` once the hang limit is passed."""
+        self._loop = loop
+        self._on_hang = on_hang
+        self._thread = threading.get_ident()
+        self._asked_at: Micros | None = None
+        self._asked_last: Micros = 0
+        self.lag: Micros = 0
+
+    def ask(self, *, quiet: bool = False) -> None:
+        """Ask for a sign of life, unless one is being waited for, or no job runs and the last is not long ago."""
+        now = monotonic()
+        if self._asked_at is not None or (quiet and now < self._asked_last + _QUIET_SIGN):
+            return
+        self._asked_at = self._asked_last = now
+        try:
+            self._loop.call_soon_threadsafe(self._answer)
+        except RuntimeError:
+            self._asked_at = None
+
+    def hanging(self) -> bool:
+        """Look once; report a blocked loop with its stack, and tell whether it is past the hang limit."""
+        asked_at = self._asked_at
+        if asked_at is None:
+            return False
+        before, self.lag = self.lag, monotonic() - asked_at
+        if before < BLOCK_LIMIT <= self.lag:
+            self._report()
+        if before < HANG_LIMIT <= self.lag:
+            self._on_hang()
+        return self.lag >= HANG_LIMIT
+
+    def _answer(self) -> None:
+        if self.lag >= BLOCK_LIMIT and self._asked_at is not None:
+            log.warning("the event loop runs again after %.1f s", (monotonic() - self._asked_at) / SECOND)
+        self._asked_at = None
+        self.lag = 0
+
+    def _report(self) -> None:
+        # Underscore or not, it is the documented way to another thread's stack.
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        stack = "".join(traceback.format_stack(frame)) if frame is not None else "  (no stack)\n"
+        log.error(
+            "the event loop has been blocked for %.1f s: an async task must await, or be a plain function "
+            "that runs in a thread. It is at:\n%s",
+            self.lag / SECOND,
+            stack,
+        )
+
+
+_NEAR_FUTURE: Micros = 120 * SECOND
+"""What comes within this time is told with every look; what comes later will be told in time."""
+
+
+class PulseLooks:
+    """Has heartbeats look for what hints may have missed, and leaves out news of nothing; both in the pulse's thread.
+
+    Workers of a large fleet look in turn: each would find the same.
+    """
+
+    def __init__(
+        self, *, fleet: FleetPacing, worker: WorkerInfo, lease: Micros, is_idle: Callable[[], bool]
+    ) -> None:
+        self._fleet = fleet
+        self._everything = PulseQuery(
+            queues=worker.queues, tasks=worker.tasks, schedules=worker.fires, orphans=True
+        )
+        self._lease = lease
+        self._is_idle = is_idle
+        self._looked: Micros | None = None
+        self._told: tuple[int, Instant, bool] | None = None
+
+    def wants(self) -> PulseQuery | None:
+        """Return what to look for with this heartbeat, if it is this worker's turn."""
+        # Heartbeats do not come to the millisecond: the one that is nearest counts.
+        pause = self._fleet.share(sweep_interval(self._lease / SECOND)) * SECOND - self._lease // 6
+        early = self._looked is not None and monotonic() < self._looked + pause
+        return None if early else self._everything
+
+    def is_news(self, pulse: Pulse, wants: PulseQuery | None) -> bool:
+        """Take in an answer and tell whether the worker has to be told."""
+        if wants is not None:
+            self._looked = monotonic()
+        told, self._told = self._told, (pulse.workers, pulse.newest, pulse.limited)
+        return (
+            bool(pulse.held)
+            or pulse.limited
+            or told != self._told
+            or self._is_near(pulse)
+            or not self._is_idle()
+        )
+
+    def _is_near(self, pulse: Pulse) -> bool:
+        if pulse.lease_ends is not None and pulse.lease_ends <= pulse.now + lease_horizon(self._lease):
+            return True
+        if pulse.sight is None:
+            return False
+        *moments, orphans = pulse.sight
+        return orphans or any(at is not None and at <= pulse.now + _NEAR_FUTURE for at in moments)
+
+
 class PulseThread:
     """The thread that registers the worker, renews its lease and watches its loop."""
 
@@ -87,7 +183,7 @@ class PulseThread:
         store: Store,
         info: WorkerInfo,
         lease: LeaseTiming,
-        listener: PulseListener,
+        listener: Worker,
         time: StoreClock,
         on_hang: Callable[[], None],
         looks: PulseLooks | None = None,
