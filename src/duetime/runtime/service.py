@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from duetime.errors import SchemaMismatch, StoreLost, StoreUnavailable, StoreUnusable
-from duetime.model.time import Micros
 from duetime.runtime.error_text import describe_error
 from duetime.stores.base import Store
 
@@ -149,7 +148,7 @@ class Wakeup:
             if self._later.when() <= loop.time() + seconds:
                 return
             self._later.cancel()
-        self._later = loop.call_later(seconds, self._set_late)
+        self._later = loop.call_later(seconds, self.set)
 
     def clear(self) -> None:
         """Forget earlier hints, also those that have not woken the sleeper yet."""
@@ -157,10 +156,6 @@ class Wakeup:
         if self._later is not None:
             self._later.cancel()
             self._later = None
-
-    def _set_late(self) -> None:
-        self._later = None
-        self.set()
 
     async def wait(self, seconds: float | None) -> None:
         """Sleep until hinted, or for these seconds; `None` waits for a hint alone."""
@@ -203,15 +198,6 @@ PRUNE: Final = Interval(600.0, spacing=20.0, longest=3600.0)
 def sweep_interval(lease: float) -> Interval:
     """Return how often to look for jobs of dead workers: each at least once in the time of a lease."""
     return Interval(lease / 3, spacing=lease / 30, longest=lease)
-
-
-def lease_horizon(lease: Micros) -> Micros:
-    """Return how far ahead to look for leases that end, so that one is seen before it does.
-
-    Workers renew a lease when a third of it is over. One that is half over is late, and the worker that looks has at
-    least one more heartbeat before it ends.
-    """
-    return lease // 2
 
 
 SMALL_FLEET = 8

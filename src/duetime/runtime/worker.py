@@ -33,7 +33,7 @@ from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
-from duetime.runtime.upkeep.lease import LeaseTiming, PulseLooks, PulseThread
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.runtime.upkeep.notices import ChangeWatch, HintListener, PulseRouter
 from duetime.stores.base import Hint, Pulse, Store
 
@@ -308,15 +308,14 @@ class Worker:
                 store, health, declared=self._declared, tasks=self._handlers, fleet=fleet
             )
             self._intake.append(self._parker)
-        info = self._identity.info
         self._pulse = PulseThread(
             store=store.sibling(),
-            info=info,
+            info=self._identity.info,
             lease=self._lease,
             listener=self,
             time=self._time,
             on_hang=self._hang,
-            looks=PulseLooks(fleet=fleet, worker=info, lease=options.lease, is_idle=self._is_idle),
+            fleet=fleet,
         )
         self._router = PulseRouter(
             fleet=fleet,
@@ -334,10 +333,6 @@ class Worker:
             look_for_changes=self._look_for_changes,
         )
         self._listening: list[Service] = [HintListener(store, health, self._take_hint), self._changes]
-
-    def _is_idle(self) -> bool:
-        """Whether a heartbeat can bring nothing that matters here."""
-        return not self._dispatcher.runs and not self._fetcher.hold.claims and self._store.hears_others
 
     async def _sign_off(self) -> None:
         # Where the store is lost, waiting is in vain.

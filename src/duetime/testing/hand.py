@@ -102,6 +102,7 @@ class Hand(Worker):
             listener=self,
             time=self._time,
             on_hang=self._hang,
+            fleet=self._fleet,
         )
 
 

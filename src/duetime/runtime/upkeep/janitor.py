@@ -28,7 +28,6 @@ from duetime.runtime.service import (
     FleetPacing,
     Service,
     ServiceHealth,
-    lease_horizon,
     sweep_interval,
 )
 from duetime.runtime.store_clock import StoreClock, monotonic
@@ -79,7 +78,9 @@ class Janitor(Service):
         self._time = time
         self._fleet = fleet or FleetPacing()
         self._sweeps = sweep_interval(lease / SECOND)
-        self._soon = lease_horizon(lease)
+        # Workers renew a lease when a third of it is over. One that is half over is late, and seen before it ends:
+        # the worker that looks has at least one more heartbeat until then.
+        self._soon = lease // 2
         self._retention = retention
         self._keep_per_schedule = keep_per_schedule
         self._pruned_through: JobId = ""
