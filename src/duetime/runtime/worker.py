@@ -197,6 +197,10 @@ class Worker:
         """Whether a thread of the worker is at work."""
         return self._threads.busy
 
+    def is_idle(self) -> bool:
+        """Whether there is no job here, and hints tell of new ones."""
+        return not self._dispatcher.runs and not self._fetcher.hold.claims and self._store.hears_others
+
     def stats(self) -> WorkerStats:
         """Tell how the worker fares."""
         return WorkerStats(

@@ -22,13 +22,7 @@ from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import (
-    POLL_WITH_HINTS,
-    POLL_WITHOUT_HINTS,
-    FleetPacing,
-    Service,
-    ServiceHealth,
-)
+from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, FleetPacing, Service, ServiceHealth
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue, Store
 
@@ -110,7 +104,7 @@ class Fetcher(Service):
             self._look_first = self._look_first and wait > _PROMPT_ANSWER
             self._vain_claims = 0
         if hint.kind == "limits":
-            self.limited.learn(in_use=True)
+            self.limited.in_use = True
         if self.limited.in_use:
             self.limited.ask_again()
         self.wakeup.set_after(wait)
@@ -122,12 +116,6 @@ class Fetcher(Service):
         else:
             # The last look may have been before there was this job: held claims take slots without another.
             self._caught_up = False
-
-    def learn_limits(self) -> None:
-        """Ask for limited jobs from now on, because the store says there are some."""
-        self.limited.learn(in_use=True)
-        if self.limited.wanted:
-            self.wakeup.set()
 
     def recall(self, strays: frozenset[Token]) -> frozenset[Token]:
         """Take up strays of claims whose answers were lost here, and return those that are not ours."""
@@ -240,8 +228,8 @@ class Fetcher(Service):
                 continue
             # What one group brings is started before the next asks, so that it sees which slots are left.
             found = await self._claim(self._request(group, most, below_priority=below_priority))
-            self._begin(found)
-            claims += found
+            self._begin(found.claims)
+            claims += found.claims
         return claims
 
     def _to_prefetch(self) -> int:
@@ -258,7 +246,7 @@ class Fetcher(Service):
         """While these jobs run, take the next ones, which will soon find slots."""
         wanted = self._to_prefetch()
         plain = next(group for group in self._groups() if not group.in_child)
-        claims = await self._claim(self._request(plain, wanted, hold=True))
+        claims = (await self._claim(self._request(plain, wanted, hold=True))).claims
         self._backlog = len(claims) == wanted
         self.hold.add_due(claims)
         self._fill_slots()
@@ -343,7 +331,7 @@ class Fetcher(Service):
             if room <= 0 or not tasks:
                 continue
             request = self._request(group._replace(tasks=tasks), room, hold=True, ahead=self._window)
-            claims = await self._claim(request)
+            claims = (await self._claim(request)).claims
             self.hold.add(claims)
             taken += len(claims)
             self._more_ahead = self._more_ahead or len(claims) == room
@@ -362,7 +350,7 @@ class Fetcher(Service):
                     continue
                 # Noted before the answer, too: a slot that is freed in the meantime was not asked for.
                 self.limited.queue_full |= self._slots.any_full(self._queues)
-                found = await self._send(request, limited=True)
+                found = await self._claim(request, limited=True)
                 self._begin(found.claims)
                 started += len(found.claims)
                 self.limited.answered(found, asked=asked, now=self._time.now())
@@ -481,11 +469,10 @@ class Fetcher(Service):
             limits=self.limited.limits,
         )
 
-    async def _claim(self, request: ClaimRequest) -> list[Claim]:
-        return (await self._send(request)).claims if request.queues else []
-
-    async def _send(self, request: ClaimRequest, *, limited: bool = False) -> LimitedClaims:
+    async def _claim(self, request: ClaimRequest, *, limited: bool = False) -> LimitedClaims:
         """Claim jobs without limits or under limits; if the answer is lost, the claims are looked up later."""
+        if not request.queues:
+            return LimitedClaims([], again_at=None)
         self._on_its_way = request.claim_id
         sent = monotonic()
         try:

@@ -58,11 +58,6 @@ class LimitedClaimPolicy:
         """Ask again if a slot may have been all that was missing at the last time."""
         self._may_start = self._may_start or self._starved or self.queue_full
 
-    def learn(self, *, in_use: bool) -> None:
-        """Take in whether the store has limits in use; if that is new, the hint about some job may have been lost."""
-        self._may_start = self._may_start or (in_use and not self.in_use)
-        self.in_use = in_use
-
     def goes_first(self) -> bool:
         """Whether limited jobs are asked for before the others this time: every second time they are wanted."""
         if not self.wanted:
@@ -98,7 +93,9 @@ class LimitedClaimPolicy:
 
     def look_ahead(self, found: NextDue) -> None:
         """Take in when the next limited job falls due, or that there is none to be asked for."""
-        self.learn(in_use=found.limited)
+        # If it is new that limits are in use, the hint about some job may have been lost.
+        self._may_start = self._may_start or (found.limited and not self.in_use)
+        self.in_use = found.limited
         if not found.limited:
             self._again_from = None
         if found.limited_at is not None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from duetime.model.events import EventKind
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
     Cancelled,
@@ -103,8 +104,8 @@ class Dispatcher:
             self._idle.clear()
         self.runs[claim.job_id] = run
         run.task = self.loop.create_task(self._run(run), name=claim.task)
-        if self._outcomes.events.events.heard:
-            self._outcomes.events.started(run)
+        if self._outcomes.events.events.subscriptions:
+            self._outcomes.events.tell(EventKind.JOB_STARTED, claim, at=now)
         if unmarked:
             self._outcomes.marker.add(run)
         return True

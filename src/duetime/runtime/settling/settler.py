@@ -280,7 +280,7 @@ class Outcomes:
         else:
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
-        if self.events.events.heard:
+        if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
         self.settler.put(settlement, may_wait=may_wait)
         if kind is not None and (self._log.each or kind is not EventKind.JOB_SUCCEEDED):
@@ -288,8 +288,8 @@ class Outcomes:
 
     def recorded(self, run: Run, ended_at: Instant) -> None:
         """Tell of a success that a run has recorded itself."""
-        if self.events.events.heard:
-            self.events.recorded(run, ended_at)
+        if self.events.events.subscriptions:
+            self.events.tell(EventKind.JOB_SUCCEEDED, run.claim, at=ended_at)
         self._log.succeeded += 1
         if self._log.each:
             success = Succeeded()

@@ -82,33 +82,28 @@ def carry_out(command: Command, worker: Worker) -> str:
     """Do what a command says and tell what came of it."""
     why = "" if command.reason is None else f": {one_line(command.reason)}"
     log.info("told to %s%s", printable(command.kind.replace("_", " ")), why)
+    job_id = command.job or ""
     match command.kind:
         case CommandKind.PAUSE:
             running = worker.pause(command.reason, since=command.taken_at or command.created_at)
-            return f"paused; {_count_jobs(running)} still running"
+            answer = f"paused; {_count_jobs(running)} still running"
         case CommandKind.RESUME:
-            return "resumed" if worker.resume() else "it was not paused"
-        case CommandKind.STOP | CommandKind.STOP_NOW:
-            now = command.kind == CommandKind.STOP_NOW
-            running = worker.ask_to_stop(now=now)
-            return (
-                f"stopping; {_count_jobs(running)} {'cancelled' if now else 'may end within the grace time'}"
-            )
-        case CommandKind.STOP_JOB | CommandKind.RELEASE_JOB:
-            return _move_job(command, worker)
+            answer = "resumed" if worker.resume() else "it was not paused"
+        case CommandKind.STOP:
+            answer = f"stopping; {_count_jobs(worker.ask_to_stop(now=False))} may end within the grace time"
+        case CommandKind.STOP_NOW:
+            answer = f"stopping; {_count_jobs(worker.ask_to_stop(now=True))} cancelled"
+        case CommandKind.STOP_JOB:
+            found = worker.stop_job(job_id, command.reason)
+            answer = f"job {job_id} is asked to stop" if found else f"it does not have job {job_id}"
+        case CommandKind.RELEASE_JOB:
+            found = worker.release_job(job_id)
+            answer = f"job {job_id} is given back" if found else f"it does not hold job {job_id} unstarted"
         case CommandKind.STACKS:
-            return worker.stacks()
-        case _:
-            return f"this worker does not know the command {command.kind!r}; it may be older than the process that sent it"
-
-
-def _move_job(command: Command, worker: Worker) -> str:
-    job_id = command.job or ""
-    if command.kind == CommandKind.STOP_JOB:
-        found = worker.stop_job(job_id, command.reason)
-        return f"job {job_id} is asked to stop" if found else f"it does not have job {job_id}"
-    found = worker.release_job(job_id)
-    return f"job {job_id} is given back" if found else f"it does not hold job {job_id} unstarted"
+            answer = worker.stacks()
+        case kind:
+            answer = f"this worker does not know the command {kind!r}; it may be older than the process that sent it"
+    return answer
 
 
 def _count_jobs(count: int) -> str:
@@ -128,7 +123,9 @@ def describe_stacks(loop: asyncio.AbstractEventLoop, jobs: Mapping[AnyTask, str]
     # Sorted by whether it is ours, so that what is cut off at the end matters least.
     tasks = sorted(asyncio.all_tasks(loop), key=lambda task: (task not in jobs, task.get_name()))
     parts = [*_thread_stacks(), *(_task_stack(task, jobs.get(task)) for task in tasks)]
-    return _cut_text("\n".join(parts))
+    text = "\n".join(parts)
+    left = len(text) - MAX_STACKS_TEXT
+    return text if left <= 0 else f"{text[:MAX_STACKS_TEXT]}\n… and {left} characters more"
 
 
 def _thread_stacks() -> Iterator[str]:
@@ -136,7 +133,7 @@ def _thread_stacks() -> Iterator[str]:
     # Underscore or not, it is the documented way to another thread's stack.
     frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
     for ident, frame in frames.items():
-        yield f"thread {names.get(ident, ident)}\n{_format_stack(_thread_frames(frame))}"
+        yield f"thread {names.get(ident, ident)}\n{_format_stack(traceback.extract_stack(frame, limit=_MAX_FRAMES))}"
 
 
 def _task_stack(task: AnyTask, job: str | None) -> str:
@@ -145,12 +142,6 @@ def _task_stack(task: AnyTask, job: str | None) -> str:
     if getattr(coroutine, "cr_running", False):
         return f"task {name}\n  running; its stack is that of its thread\n"
     return f"task {name}\n{_format_stack(_awaited_frames(coroutine))}"
-
-
-def _thread_frames(frame: FrameType) -> traceback.StackSummary:
-    stack = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=_MAX_FRAMES)
-    stack.reverse()
-    return stack
 
 
 def _awaited_frames(awaited: Any) -> traceback.StackSummary:
@@ -172,8 +163,3 @@ def _awaited_frames(awaited: Any) -> traceback.StackSummary:
 
 def _format_stack(stack: traceback.StackSummary) -> str:
     return "".join(stack.format()) or "  (no stack)\n"
-
-
-def _cut_text(text: str) -> str:
-    left = len(text) - MAX_STACKS_TEXT
-    return text if left <= 0 else f"{text[:MAX_STACKS_TEXT]}\n… and {left} characters more"

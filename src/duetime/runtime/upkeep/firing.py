@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from duetime.model.schedule.actions import CodeSchedule, park, undeclared, undeclared_by_workers
+from duetime.model.schedule.actions import park, undeclared, undeclared_by_workers
 from duetime.model.schedule.firing import correct, fire
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.text import one_line, short_list
@@ -18,14 +18,7 @@ from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.service import (
-    DATABASE_DOWN,
-    PARK,
-    POLL_SCHEDULES,
-    FleetPacing,
-    Service,
-    ServiceHealth,
-)
+from duetime.runtime.service import DATABASE_DOWN, PARK, POLL_SCHEDULES, FleetPacing, Service, ServiceHealth
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import PulseFindings, Store
 
@@ -68,7 +61,6 @@ class ScheduleFirer(Service):
         self._latest = random.randint(*_LATEST_BEFORE_DUE)
         self._triggers: dict[str, Trigger] = {}
         self._failing: set[str] = set()
-        self._refused: set[str] = set()
         """The schedules that do not fire, which is logged once for each."""
         self._corrected = False
         self._expected: Instant | None = None
@@ -153,12 +145,12 @@ class ScheduleFirer(Service):
         except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
             if len(firings) == 1:
                 text = "does not fire, since the store refuses its next job"
-                self._log_once(self._refused, firings[0].name, text, error)
+                self._log_once(firings[0].name, text, error)
                 return 0
             # One that the database refuses must not hold up its neighbours.
             return sum([await self._store_firings([firing]) for firing in firings])
-        if self._refused:
-            self._refused.difference_update(firing.name for firing in firings)
+        if self._failing:
+            self._failing.difference_update(firing.name for firing in firings)
         return len(firings)
 
     def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:
@@ -166,21 +158,20 @@ class ScheduleFirer(Service):
         try:
             trigger = schedule_trigger(schedule, read=self._read)
             if isinstance(trigger, UnreadableTrigger):
-                self._log_once(
-                    self._failing, schedule.name, f"waits, since it has {one_line(trigger.describe())}"
-                )
+                self._log_once(schedule.name, f"waits, since it has {one_line(trigger.describe())}")
                 return None
             firing = decide(with_current_gate(schedule, self._handlers), trigger)
         except Exception as error:  # noqa: BLE001 - whatever is stored in one schedule
             text = "does not fire, since its next job cannot be made"
-            self._log_once(self._failing, schedule.name, text, error)
+            self._log_once(schedule.name, text, error)
             return None
-        self._failing.discard(schedule.name)
+        if firing is None:
+            self._failing.discard(schedule.name)
         return firing
 
-    def _log_once(self, logged: set[str], name: str, text: str, error: Exception | None = None) -> None:
-        if name not in logged:
-            logged.add(name)
+    def _log_once(self, name: str, text: str, error: Exception | None = None) -> None:
+        if name not in self._failing:
+            self._failing.add(name)
             log.error("schedule %s %s", one_line(str(name)), text, exc_info=error)
 
     def _read(self, text: str) -> Trigger:
@@ -235,17 +226,14 @@ class ScheduleParker(Service):
         if declare is not None and (self._forgotten or any(one.parked and one.name in own for one in found)):
             await declare()
             self._forgotten = False
-        suspects = await self._undeclared(found)
+        suspects = undeclared(found, declared=own, tasks=self._tasks)
+        if suspects:
+            now = await self._store.now()
+            suspects = undeclared_by_workers(suspects, await self._store.workers(), now=now)
         # Seen twice, it is not one whose workers are about to start.
         await self._park(suspects & self._suspects)
         self._suspects = suspects
         return self._fleet.pause(PARK)
-
-    async def _undeclared(self, found: Collection[CodeSchedule]) -> frozenset[str]:
-        foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)
-        if not foreign:
-            return foreign
-        return undeclared_by_workers(foreign, await self._store.workers(), now=await self._store.now())
 
     async def _park(self, names: Collection[str]) -> None:
         if not names:
@@ -255,8 +243,5 @@ class ScheduleParker(Service):
         changes = [change for schedule in stored if (change := park(schedule, now=now)) is not None]
         # What was changed meanwhile is looked at again the next time.
         if parked := await self._store.write_schedules(changes):
-            log.warning(
-                "parked %d schedule(s) that no code declares any more: %s",
-                len(parked),
-                short_list(sorted(parked)),
-            )
+            names = short_list(sorted(parked))
+            log.warning("parked %d schedule(s) that no code declares any more: %s", len(parked), names)

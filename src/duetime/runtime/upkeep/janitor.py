@@ -112,7 +112,7 @@ class Janitor(Service):
     def sweep_soon(self) -> None:
         """Sweep, because a heartbeat has seen that there is something to rescue."""
         self._next_sweep = 0
-        self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
+        self._look_after_an_end()
 
     def expect_end_of_lease(self, left: Micros) -> None:
         """Look when the first lease of the others ends; a later answer takes the place of this one.
@@ -170,8 +170,7 @@ class Janitor(Service):
 
     def _look_after_an_end(self) -> None:
         # The first worker to look buries it; the others find nothing to do.
-        wait = self._fleet.wait(at_most=_DEATH_CHECK_SPAN)
-        asyncio.get_running_loop().call_later(wait, self.wakeup.set)
+        self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
 
     async def _rescue(self) -> None:
         dead, orphans = await self._store.rescue(self._identity.worker_id, new_token())
@@ -270,11 +269,7 @@ class ProcessWatcher:
         except OSError:
             # It has just ended, or this kernel, or what confines us, does not allow it.
             return
-        try:
-            self._loop.add_reader(descriptor, self._end, process)
-        except NotImplementedError:
-            os.close(descriptor)
-            return
+        self._loop.add_reader(descriptor, self._end, process)
         self._watched[process] = descriptor
         if is_gone(*process):
             # Its id may belong to another process by now, whose end says nothing.

@@ -129,7 +129,7 @@ class PulseRouter:
         if pulse.lease_ends is not None:
             self._janitor.expect_end_of_lease(pulse.lease_ends - pulse.now)
         if pulse.limited:
-            self._fetcher.learn_limits()
+            self._fetcher.take_hint(Hint("limits"))
         if pulse.sight is None:
             return
         if pulse.sight.due_at is not None:

@@ -55,7 +55,7 @@ def test_a_worker_without_limits_never_asks_until_the_store_says_so() -> None:
     assert not mine.wanted
     mine.look_ahead(NextDue(0, None))
     assert not mine.wanted
-    mine.learn(in_use=True)
+    mine.look_ahead(NextDue(0, None, limited=True))
     assert mine.wanted
     assert mine.sooner(10) == 0
 
@@ -72,7 +72,7 @@ def test_a_worker_with_limits_asks_at_its_start_and_when_something_stirs(clock: 
 
 def test_limits_that_are_no_longer_in_use_are_not_asked_for() -> None:
     mine = turns()
-    mine.learn(in_use=True)
+    mine.look_ahead(NextDue(0, None, limited=True))
     ask(mine, NOTHING)
     mine.look_ahead(NextDue(0, None, limited=False))
     mine.ask_again()

@@ -61,6 +61,24 @@ async def test_a_loop_that_answers_in_time_is_not_mentioned(
     assert not caplog.text
 
 
+async def test_a_loop_in_which_no_job_runs_is_asked_less_often(clock: Clock) -> None:
+    watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: None)
+    clock.now = 3600 * SECOND
+
+    async def asks(*, quiet: bool) -> bool:
+        watch.ask(quiet=quiet)
+        asked = watch._asked_at is not None
+        await asyncio.sleep(0)
+        return asked
+
+    assert await asks(quiet=True)
+    clock.now += 10 * SECOND
+    assert not await asks(quiet=True)
+    assert await asks(quiet=False)
+    clock.now += 30 * SECOND
+    assert await asks(quiet=True)
+
+
 async def test_past_the_hang_limit_the_worker_is_told_once_until_the_loop_comes_back(clock: Clock) -> None:
     told: list[int] = []
     watch = LoopWatch(asyncio.get_running_loop(), on_hang=lambda: told.append(clock.now))

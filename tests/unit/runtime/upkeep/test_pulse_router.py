@@ -10,7 +10,7 @@ import pytest
 from duetime.model.job import Token
 from duetime.runtime.service import FleetPacing
 from duetime.runtime.upkeep.notices import PulseRouter
-from duetime.stores.base import Pulse, PulseFindings
+from duetime.stores.base import Hint, Pulse, PulseFindings
 
 NOW = 1_000
 NOTHING = PulseFindings(None, None, None, orphans=False)
@@ -46,8 +46,8 @@ class Services:
 
     def count_again(self) -> None: ...
 
-    def learn_limits(self) -> None:
-        self.told.append("limits")
+    def take_hint(self, hint: Hint) -> None:
+        self.told.append(hint.kind)
 
     def look_soon(self) -> None:
         self.told.append("workers")
