@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from duetime.errors import StoreLost
 from duetime.model.events import EventKind
-from duetime.model.job import JobId
+from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.text import short_list
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
@@ -34,7 +34,7 @@ from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
-from duetime.runtime.upkeep.notices import ChangeWatch, HintListener, PulseRouter
+from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
@@ -76,6 +76,9 @@ class Worker:
         self._paused_reason: str | None = None
         self._ignore_logs: Callable[[], object] | None = None
         self._parker: ScheduleParker | None = None
+        self._known: tuple[int, Instant] | None = None
+        """How many workers live, and when the last of them was started."""
+        self._strays: frozenset[Token] = frozenset()
 
     @property
     def id(self) -> WorkerId:
@@ -125,14 +128,26 @@ class Worker:
         self._hurry.set()
 
     def attend(self, pulse: Pulse) -> None:
-        """Act on lost claims and requests to cancel."""
+        """Act on lost claims and requests to cancel, and tell each service what the heartbeat has found for it."""
         self._dispatcher.stop_lost(pulse.held, pulse.now)
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
-        self._router.take_in(pulse, registered_at=self._pulse.registered_at)
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
+        self._recall_strays(pulse.held)
+        if pulse.workers:
+            self._count_workers(pulse.workers, pulse.newest)
+        if pulse.lease_ends is not None:
+            self._janitor.expect_end_of_lease(pulse.lease_ends - pulse.now)
+        if pulse.limited:
+            self._fetcher.take_hint(Hint("limits"))
+        if pulse.sight is not None:
+            if pulse.sight.due_at is not None:
+                self._fetcher.expect(pulse.sight.due_at - pulse.now)
+            self._firer.expect(pulse.sight, pulse.now)
+            if pulse.sight.orphans:
+                self._janitor.sweep_soon()
 
     def pause(self, reason: str | None, *, since: Instant) -> int:
         """Claim nothing more and give unstarted claims back; return how many jobs go on."""
@@ -212,6 +227,21 @@ class Worker:
             paused_reason=self._paused_reason,
         )
 
+    def _recall_strays(self, held: frozenset[Token]) -> None:
+        """Take up claims the store has under this worker that it does not know of."""
+        strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
+        # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
+        self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
+        self._strays = strays
+
+    def _count_workers(self, workers: int, newest: Instant) -> None:
+        self._fleet.workers = workers
+        self._janitor.count_again()
+        before, self._known = self._known, (workers, newest)
+        # Workers that came before this one are known at first.
+        if self._known != before and (before is not None or newest > self._pulse.registered_at):
+            self._janitor.look_soon()
+
     def _begin_to_stop(self) -> asyncio.Task[asyncio.Task[None] | None] | None:
         if self._running:
             self._running = False
@@ -227,7 +257,7 @@ class Worker:
         await drain_runs(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
         await self._children.close()
         if self._dispatcher.runs:
-            return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
+            return asyncio.create_task(self._sign_off(), name="duetime-lingering-worker")
         await self._sign_off()
         return None
 
@@ -238,7 +268,9 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
-        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
+        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = self._known = (
+            None
+        )
         self._lease = LeaseTiming(length=options.lease)
         self._identity = WorkerIdentity(
             queues=tuple(options.queues) if options.jobs else (),
@@ -321,13 +353,6 @@ class Worker:
             on_hang=self._hang,
             fleet=fleet,
         )
-        self._router = PulseRouter(
-            fleet=fleet,
-            dispatcher=self._dispatcher,
-            fetcher=self._fetcher,
-            firer=self._firer,
-            janitor=self._janitor,
-        )
         self._changes = ChangeWatch(
             store,
             health,
@@ -339,6 +364,7 @@ class Worker:
         self._listening: list[Service] = [HintListener(store, health, self._take_hint), self._changes]
 
     async def _sign_off(self) -> None:
+        await self._dispatcher.drained()
         # Where the store is lost, waiting is in vain.
         await self._outcomes.stop(timeout=DRAIN_TIMEOUT if self.lost is None else 0)
         if self._ignore_logs is not None:
@@ -356,10 +382,6 @@ class Worker:
             self._dispatcher.done,
             self._outcomes.failed,
         )
-
-    async def _sign_off_later(self) -> None:
-        await self._dispatcher.drained()
-        await self._sign_off()
 
     def _take_hint(self, hint: Hint) -> None:
         match hint.kind:
@@ -403,11 +425,10 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
     for waiter in (done, hurried):
         waiter.cancel()
     if dispatcher.runs:
-        tasks = [run.claim.task for run in dispatcher.runs.values()]
         log.error(
             "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
             len(dispatcher.runs),
-            short_list(tasks),
+            short_list([run.claim.task for run in dispatcher.runs.values()]),
         )
 
 

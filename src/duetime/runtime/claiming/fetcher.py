@@ -346,7 +346,7 @@ class Fetcher(Service):
                 asked = self._slots.children_free if group.in_child else self._slots.free
                 request = self._request(group, asked)
                 if asked <= 0 or not request.queues:
-                    self.limited.had_no_room()
+                    self.limited.starved = True
                     continue
                 # Noted before the answer, too: a slot that is freed in the meantime was not asked for.
                 self.limited.queue_full |= self._slots.any_full(self._queues)

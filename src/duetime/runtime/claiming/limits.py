@@ -34,7 +34,7 @@ class LimitedClaimPolicy:
         self.queue_full = False
         """Whether a queue had no slot left in this worker, so that not all limited jobs could be asked for."""
         self._may_start = self.in_use
-        self._starved = False
+        self.starved = False
         """Whether limited jobs may wait for slots."""
         self._again_from: Micros | None = None
         self._was_first = False
@@ -48,7 +48,7 @@ class LimitedClaimPolicy:
     @property
     def waits_for_slots(self) -> bool:
         """Whether limited jobs wait for slots, so that other jobs must not be given them in advance."""
-        return self._starved or self.wanted
+        return self.starved or self.wanted
 
     def ask_again(self) -> None:
         """Something may have changed: a job came, or one under a limit has ended."""
@@ -56,7 +56,7 @@ class LimitedClaimPolicy:
 
     def slot_freed(self) -> None:
         """Ask again if a slot may have been all that was missing at the last time."""
-        self._may_start = self._may_start or self._starved or self.queue_full
+        self._may_start = self._may_start or self.starved or self.queue_full
 
     def goes_first(self) -> bool:
         """Whether limited jobs are asked for before the others this time: every second time they are wanted."""
@@ -71,7 +71,7 @@ class LimitedClaimPolicy:
 
         The next time comes after `at_latest` seconds, since a hint may be lost.
         """
-        self._may_start = self._starved = self.queue_full = False
+        self._may_start = self.starved = self.queue_full = False
         self._again_from, self.in_use = None, True
         try:
             yield
@@ -80,13 +80,9 @@ class LimitedClaimPolicy:
             raise
         self._come_back(int(at_latest * SECOND))
 
-    def had_no_room(self) -> None:
-        """Note that there was no slot to ask for."""
-        self._starved = True
-
     def answered(self, found: LimitedClaims, *, asked: int, now: Instant) -> None:
         """Work out from an answer when to ask again."""
-        self._starved = self._starved or len(found.claims) == asked
+        self.starved = self.starved or len(found.claims) == asked
         self._vain = 0 if found.claims else self._vain + 1
         if found.again_at is not None:
             self._come_back(max(found.again_at - now, vain_pause(self._vain)))

@@ -7,6 +7,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -32,7 +33,7 @@ ROUND_LIMIT = 200
 _BLOCKED_PAUSE: Micros = 250 * MILLISECOND
 _YIELD_AFTER: Micros = 50 * MILLISECOND
 _MAX_TRIGGERS = 10_000
-"""How many triggers are remembered; schedules that come and go leave theirs behind."""
+"""How many triggers are kept, each built once; schedules that come and go leave theirs behind."""
 _NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 FiringDecision: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
@@ -59,7 +60,7 @@ class ScheduleFirer(Service):
         self._off = 0.0
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST_BEFORE_DUE)
-        self._triggers: dict[str, Trigger] = {}
+        self._read = lru_cache(_MAX_TRIGGERS)(trigger_to_show)
         self._failing: set[str] = set()
         """The schedules that do not fire, which is logged once for each."""
         self._corrected = False
@@ -173,14 +174,6 @@ class ScheduleFirer(Service):
         if name not in self._failing:
             self._failing.add(name)
             log.error("schedule %s %s", one_line(str(name)), text, exc_info=error)
-
-    def _read(self, text: str) -> Trigger:
-        """Build a trigger once per spec."""
-        if text not in self._triggers:
-            if len(self._triggers) >= _MAX_TRIGGERS:
-                self._triggers.clear()
-            self._triggers[text] = trigger_to_show(text)
-        return self._triggers[text]
 
 
 @dataclass(frozen=True, slots=True)

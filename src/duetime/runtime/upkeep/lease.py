@@ -160,8 +160,6 @@ class PulseThread:
         self._stopping = False
         self._asked = False
         self._deadline: Micros = 0
-        self._done = -1
-        """How many jobs had ended at the last look at the loop."""
         self._commander = CommandRunner(
             store=store, worker=listener, in_loop=self._in_main, on_answer=self._poke
         )
@@ -224,7 +222,7 @@ class PulseThread:
             await self._wake.wait(min(period, left))
             self._wake.clear()
             # Before a beat, so that a loop that is well has answered by the time the store has.
-            self._watch.ask(quiet=period > PERIOD and not self._listener.stats().running)
+            self._watch.ask(quiet=period > PERIOD)
             if hanging:
                 continue
             if monotonic() >= next_beat or self._commander.answered:
@@ -238,10 +236,7 @@ class PulseThread:
 
     def _period(self) -> float:
         """How long the loop may go unwatched: not for long while jobs run in it, or it has not answered yet."""
-        stats = self._listener.stats()
-        quiet = not stats.running and stats.done == self._done and not self._watch.lag
-        self._done = stats.done
-        return QUIET_PERIOD if quiet else PERIOD
+        return PERIOD if self._listener.stats().running or self._watch.lag else QUIET_PERIOD
 
     async def _register(self) -> None:
         sent, mono = boottime(), monotonic()

@@ -1,4 +1,4 @@
-"""How a worker notices what concerns it: by hints, by what heartbeats find, and by looking while hints are missing."""
+"""How a worker notices what concerns it: by hints, and by looking where they are vague or missing."""
 
 from __future__ import annotations
 
@@ -6,14 +6,8 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from duetime.model.job import Token
-from duetime.model.time import Instant
-from duetime.runtime.claiming.fetcher import Fetcher
-from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.service import POLL_CHANGES, SMALL_FLEET, FleetPacing, Service, ServiceHealth
-from duetime.runtime.upkeep.firing import ScheduleFirer
-from duetime.runtime.upkeep.janitor import Janitor
-from duetime.stores.base import Hint, Pulse, Store
+from duetime.stores.base import Hint, Store
 
 _FIRST_LOOK_DELAY = 0.01
 """Seconds after which a vague hint is looked into: it is mostly about a job, which comes first."""
@@ -93,54 +87,3 @@ class ChangeWatch(Service):
         elif self._missing and was_missing:
             self._look_for_changes()
         return self._fleet.pause(POLL_CHANGES) if self._missing else _CHECK_PAUSE * random.uniform(0.8, 1.2)
-
-
-class PulseRouter:
-    """Tells each service what a heartbeat has found for it."""
-
-    def __init__(
-        self,
-        *,
-        fleet: FleetPacing,
-        dispatcher: Dispatcher,
-        fetcher: Fetcher,
-        firer: ScheduleFirer,
-        janitor: Janitor,
-    ) -> None:
-        self._fleet = fleet
-        self._dispatcher = dispatcher
-        self._fetcher = fetcher
-        self._firer = firer
-        self._janitor = janitor
-        self._known: tuple[int, Instant] | None = None
-        """How many workers live, and when the last of them was started."""
-        self._strays: frozenset[Token] = frozenset()
-
-    def take_in(self, pulse: Pulse, *, registered_at: Instant) -> None:
-        """Act on an answer to a heartbeat of the worker that was registered at this instant."""
-        self._recall_strays(pulse.held)
-        if pulse.workers:
-            self._fleet.workers = pulse.workers
-            self._janitor.count_again()
-            before, self._known = self._known, (pulse.workers, pulse.newest)
-            # Workers that came before this one are known at first.
-            if self._known != before and (before is not None or pulse.newest > registered_at):
-                self._janitor.look_soon()
-        if pulse.lease_ends is not None:
-            self._janitor.expect_end_of_lease(pulse.lease_ends - pulse.now)
-        if pulse.limited:
-            self._fetcher.take_hint(Hint("limits"))
-        if pulse.sight is None:
-            return
-        if pulse.sight.due_at is not None:
-            self._fetcher.expect(pulse.sight.due_at - pulse.now)
-        self._firer.expect(pulse.sight, pulse.now)
-        if pulse.sight.orphans:
-            self._janitor.sweep_soon()
-
-    def _recall_strays(self, held: frozenset[Token]) -> None:
-        """Take up claims the store has under this worker that it does not know of."""
-        strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
-        # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
-        self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
-        self._strays = strays

@@ -159,7 +159,7 @@ def test_a_short_answer_does_not_wait_for_slots() -> None:
 def test_without_room_it_asks_when_there_is_some(clock: Monotonic) -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.had_no_room()
+        mine.starved = True
     assert not mine.wanted
     assert mine.sooner(10) == 9
     mine.slot_freed()

@@ -499,14 +499,6 @@ async def test_the_loop_is_watched_closely_while_jobs_run_in_it(stats: WorkerSta
     assert pulse._period() == period
 
 
-async def test_the_loop_is_watched_closely_for_a_while_after_jobs_have_ended() -> None:
-    listener = Listener()
-    pulse = pulsation(PulsingStore(), listener, lease=SECOND)
-    pulse._period()
-    listener.reported = WorkerStats(done=1)
-    assert [pulse._period(), pulse._period()] == [1.0, 10.0]
-
-
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(("error", "traced"), [(StoreUnavailable("away"), False), (KeyError("ours"), True)])
 async def test_a_heartbeat_that_fails_by_a_defect_is_logged_with_its_traceback(
