@@ -159,14 +159,9 @@ class Wakeup:
 
     async def wait(self, seconds: float | None) -> None:
         """Sleep until hinted, or for these seconds; `None` waits for a hint alone."""
-        if seconds is None:
-            await self._event.wait()
-            return
-        timer = asyncio.get_running_loop().call_later(seconds, self._event.set)
-        try:
-            await self._event.wait()
-        finally:
-            timer.cancel()
+        if seconds is not None:
+            self.set_after(seconds)
+        await self._event.wait()
 
 
 class Interval(NamedTuple):

@@ -104,11 +104,10 @@ class Worker:
         for service in (*self._listening, *self._intake):
             service.start()
         self._outcomes.events.worker(EventKind.WORKER_STARTED)
-        if log.isEnabledFor(logging.INFO):
-            declared = 0 if self._declared is None else len(self._declared.names)
-            serves = self.options.describe(tasks=len(self._handlers), declared=declared)
-            pid = self._identity.info.pid
-            log.info("worker %s started: pid %d, %s, on %s", self.id, pid, serves, self._where())
+        declared = 0 if self._declared is None else len(self._declared.names)
+        serves = self.options.describe(tasks=len(self._handlers), declared=declared)
+        pid = self._identity.info.pid
+        log.info("worker %s started: pid %d, %s, on %s", self.id, pid, serves, self._where())
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
@@ -141,7 +140,7 @@ class Worker:
         if pulse.lease_ends is not None:
             self._janitor.expect_end_of_lease(pulse.lease_ends - pulse.now)
         if pulse.limited:
-            self._fetcher.take_hint(Hint("limits"))
+            self._fetcher.expect_limited()
         if pulse.sight is not None:
             if pulse.sight.due_at is not None:
                 self._fetcher.expect(pulse.sight.due_at - pulse.now)
@@ -211,10 +210,6 @@ class Worker:
     def busy(self) -> bool:
         """Whether a thread of the worker is at work."""
         return self._threads.busy
-
-    def is_idle(self) -> bool:
-        """Whether there is no job here, and hints tell of new ones."""
-        return not self._dispatcher.runs and not self._fetcher.hold.claims and self._store.hears_others
 
     def stats(self) -> WorkerStats:
         """Tell how the worker fares."""

@@ -11,7 +11,7 @@ from duetime.model.job import Token
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.service import FleetPacing
 from duetime.runtime.worker import Worker
-from duetime.stores.base import Hint, Pulse, PulseFindings, Store
+from duetime.stores.base import Pulse, PulseFindings, Store
 
 NOW = 1_000
 NOTHING = PulseFindings(None, None, None, orphans=False)
@@ -57,8 +57,8 @@ class Services:
 
     def count_again(self) -> None: ...
 
-    def take_hint(self, hint: Hint) -> None:
-        self.told.append(hint.kind)
+    def expect_limited(self) -> None:
+        self.told.append("limits")
 
     def look_soon(self) -> None:
         self.told.append("workers")

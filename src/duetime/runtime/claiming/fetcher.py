@@ -117,6 +117,12 @@ class Fetcher(Service):
             # The last look may have been before there was this job: held claims take slots without another.
             self._caught_up = False
 
+    def expect_limited(self) -> None:
+        """Ask for limited jobs, because a heartbeat says that limits are in use."""
+        self.limited.in_use = True
+        self.limited.ask_again()
+        self.wakeup.set()
+
     def recall(self, strays: frozenset[Token]) -> frozenset[Token]:
         """Take up strays of claims whose answers were lost here, and return those that are not ours."""
         ours = frozenset(token for token in strays if token.claim_id in self._lost)

@@ -22,7 +22,7 @@ from duetime.model.worker import CommandId, WorkerInfo
 from duetime.runtime.service import DATABASE_DOWN, FleetPacing, Wakeup, sweep_interval
 from duetime.runtime.store_clock import StoreClock, boottime, monotonic
 from duetime.runtime.upkeep.commands import CommandRunner
-from duetime.stores.base import Pulse, PulseQuery, Store
+from duetime.stores.base import PulseQuery, Store
 
 if TYPE_CHECKING:
     from duetime.runtime.worker import Worker
@@ -40,8 +40,6 @@ As long as it is from one heartbeat to the next, which has the thread awake anyw
 """
 _QUIET_SIGN: Micros = 30 * SECOND
 """How long ago the last sign of life may be while no job runs."""
-_NEAR_FUTURE: Micros = 120 * SECOND
-"""What comes within this time is told with every look; what comes later will be told in time."""
 _SLOWEST_LOOK = 10.0
 """Seconds between heartbeats that look for what hints may have missed; slower ones leave it to the services."""
 
@@ -147,7 +145,6 @@ class PulseThread:
         self._time = time
         self._fleet = fleet
         self._look_from: Micros = 0
-        self._told: tuple[int, Instant] | None = None
         self.registered_at: Instant = 0
         """When the worker was registered, by the store's clock."""
         self._main = asyncio.get_running_loop()
@@ -267,20 +264,10 @@ class PulseThread:
             # Heartbeats do not come to the millisecond: the one that is nearest counts.
             pause = self._fleet.share(sweep_interval(self._lease.length / SECOND)) * SECOND
             self._look_from = monotonic() + int(pause) - self._lease.margin
-        if self._is_news(pulse):
-            self._in_main(self._time.observe, mono, monotonic(), pulse.now)
-            self._in_main(self._listener.attend, pulse)
+        self._in_main(self._time.observe, mono, monotonic(), pulse.now)
+        self._in_main(self._listener.attend, pulse)
         await self._obey(commands=pulse.commands, answered=answered)
         return True
-
-    def _is_news(self, pulse: Pulse) -> bool:
-        """Whether the worker may have to act on an answer: other answers do not wake an idle process."""
-        told, self._told = self._told, (pulse.workers, pulse.newest)
-        *moments, orphans = pulse.sight or (None, False)
-        near = [at for at in moments if at is not None and at <= pulse.now + _NEAR_FUTURE]
-        ending = pulse.lease_ends is not None and pulse.lease_ends <= pulse.now + self._lease.length // 2
-        noted = pulse.held or pulse.limited or near or ending or orphans
-        return bool(noted) or told != self._told or not self._listener.is_idle()
 
     def _wants(self) -> PulseQuery | None:
         """Return what to look for that hints may have missed; workers of a large fleet look in turn, and find the same."""

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import StoreLost, StoreMoved, StoreUnavailable
-from duetime.model.job import JobId, Token
+from duetime.model.job import JobId
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.worker import Command, WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.identity import WorkerIdentity
@@ -17,7 +17,7 @@ from duetime.runtime.service import FleetPacing
 from duetime.runtime.store_clock import StoreClock, boottime
 from duetime.runtime.upkeep import lease as module
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
-from duetime.stores.base import Pulse, PulseFindings, PulseQuery, Store
+from duetime.stores.base import Pulse, PulseQuery, Store
 
 
 class PulsingStore:
@@ -60,7 +60,6 @@ class Listener:
 
     def __init__(self) -> None:
         self.told: list[object] = []
-        self.idle = False
         self.reported = WorkerStats()
         self.identity = WorkerIdentity(queues=["default"], slots=1)
         self.attended: asyncio.Queue[Pulse] = asyncio.Queue()
@@ -76,9 +75,6 @@ class Listener:
 
     def lose_store(self, error: StoreLost) -> None:
         self.told.append(error)
-
-    def is_idle(self) -> bool:
-        return self.idle
 
     def busy(self) -> bool:
         return False
@@ -593,49 +589,3 @@ async def test_a_look_whose_answer_did_not_come_is_made_again(monkeypatch: pytes
     looking.store.answers = [StoreUnavailable("a moment")]
     wants = await looking.beat(times=3)
     assert [one is not None for one in wants] == [True, True, False]
-
-
-NOW = 1_700_000_000 * SECOND
-NOTHING = PulseFindings(None, None, None, orphans=False)
-QUIET = Pulse(alive=True, now=NOW, workers=1, newest=NOW, sight=NOTHING)
-
-
-@pytest.fixture
-async def idle(monkeypatch: pytest.MonkeyPatch) -> Looking:
-    """Heartbeats of an idle worker, which has heard of the first."""
-    looking = Looking(monkeypatch)
-    looking.listener.idle = True
-    assert looking.pulse._is_news(QUIET)
-    return looking
-
-
-def test_an_idle_worker_does_not_hear_what_the_last_answer_said(idle: Looking) -> None:
-    later = PulseFindings(NOW + 3600 * SECOND, NOW + 3600 * SECOND, NOW + 3600 * SECOND, orphans=False)
-    assert not idle.pulse._is_news(QUIET)
-    assert not idle.pulse._is_news(replace(QUIET, sight=later)), "what comes much later will be told later"
-    assert not idle.pulse._is_news(replace(QUIET, lease_ends=NOW + 20 * SECOND)), "a lease that is kept"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        replace(QUIET, workers=2),
-        replace(QUIET, newest=NOW + 1),
-        replace(QUIET, limited=True),
-        replace(QUIET, held=frozenset({Token("job", 1, "claim")})),
-        replace(QUIET, lease_ends=NOW - SECOND),
-        replace(QUIET, lease_ends=NOW + 15 * SECOND),
-        replace(QUIET, sight=NOTHING._replace(orphans=True)),
-        replace(QUIET, sight=NOTHING._replace(due_at=NOW - SECOND)),
-        replace(QUIET, sight=NOTHING._replace(due_at=NOW + 60 * SECOND)),
-        replace(QUIET, sight=NOTHING._replace(fires_at=NOW + 60 * SECOND)),
-        replace(QUIET, sight=NOTHING._replace(resumes_at=NOW + 60 * SECOND)),
-    ],
-)
-def test_what_the_worker_may_have_to_act_on_is_news(idle: Looking, answer: Pulse) -> None:
-    assert idle.pulse._is_news(answer)
-
-
-def test_a_worker_that_has_jobs_hears_every_answer(idle: Looking) -> None:
-    idle.listener.idle = False
-    assert idle.pulse._is_news(QUIET)
