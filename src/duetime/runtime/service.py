@@ -212,8 +212,7 @@ class FleetPacing:
     def wait(self, *, spacing: float = REQUEST_SPACING, at_most: float = LONGEST_WAIT) -> float:
         """Return how many seconds to wait before asking what all other workers are about to ask, too.
 
-        Each draws from a span that grows with their number, so that the first one asks about as soon in a large fleet
-        as in a small one, and the requests come one after the other.
+        Each draws from a span that grows with their number: the first one asks as soon as in a small fleet.
         """
         return random.uniform(0, min(at_most, spacing * max(0, self.workers - SMALL_FLEET)))
 

@@ -90,7 +90,9 @@ class Worker:
         self._assemble()
         self._assemble_upkeep()
         if self.options.dedicated:
-            freeze_loaded_code()
+            # The collector looks once through what is loaded and stays, which takes some 30 milliseconds, and then leaves it out.
+            gc.collect()
+            gc.freeze()
         self._children.start()
         try:
             await self._pulse.start()
@@ -425,12 +427,3 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
             len(dispatcher.runs),
             short_list([run.claim.task for run in dispatcher.runs.values()]),
         )
-
-
-def freeze_loaded_code() -> None:
-    """Let it look through everything once, and from then on only through what comes later.
-
-    All that is loaded by then stays as long as the process, and to look through it again takes some 30 milliseconds.
-    """
-    gc.collect()
-    gc.freeze()

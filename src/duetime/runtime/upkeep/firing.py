@@ -91,10 +91,7 @@ class ScheduleFirer(Service):
             return firing
 
         fired = await self._apply(due.schedules, decide)
-        if due.next_at is not None:
-            moments.append(due.next_at - self._latest)
-        if due.resumes_at is not None:
-            moments.append(due.resumes_at)
+        moments += self._look_times(due.next_at, due.resumes_at)
         self._waiting = len(due.schedules) - fired
         if len(due.schedules) == limit:
             return 0
@@ -103,17 +100,16 @@ class ScheduleFirer(Service):
         # Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies.
         spacing, at_most = POLL_SCHEDULES.spacing, POLL_SCHEDULES.alone
         self._off = self._fleet.wait(spacing=spacing, at_most=at_most) if outrun else 0
-        if self._expected is None:
-            return None
-        return max((self._expected - due.now) / SECOND, 0.001) + self._off
+        return None if self._expected is None else max((self._expected - due.now) / SECOND, 0.001) + self._off
 
     def expect(self, sight: PulseFindings, now: Instant) -> None:
         """Look when a schedule comes up that a heartbeat has seen: it may be new, or the clocks may have drifted."""
-        moments = [] if sight.fires_at is None else [sight.fires_at - self._latest]
-        if sight.resumes_at is not None:
-            moments.append(sight.resumes_at)
-        if moments:
+        if moments := self._look_times(sight.fires_at, sight.resumes_at):
             self.wakeup.set_after(max(0, min(moments) - now) / SECOND + self._off)
+
+    def _look_times(self, fires_at: Instant | None, resumes_at: Instant | None) -> list[Instant]:
+        early = None if fires_at is None else fires_at - self._latest
+        return [at for at in (early, resumes_at) if at is not None]
 
     async def _correct_all(self) -> None:
         """Put right the times that zone data which came with this process has moved: no one would look in time."""

@@ -78,8 +78,7 @@ class Janitor(Service):
         self._time = time
         self._fleet = fleet or FleetPacing()
         self._sweeps = sweep_interval(lease / SECOND)
-        # Workers renew a lease when a third of it is over. One that is half over is late, and seen before it ends:
-        # the worker that looks has at least one more heartbeat until then.
+        # A lease is renewed when a third of it is over: one that is half over is late, and seen before it ends.
         self._soon = lease // 2
         self._retention = retention
         self._keep_per_schedule = keep_per_schedule
@@ -95,10 +94,9 @@ class Janitor(Service):
         self._strays: frozenset[Token] = frozenset()
 
     def take_strays(self, strays: frozenset[Token]) -> None:
-        """Rescue, from this very worker, claims that it holds without knowing why.
+        """Rescue, from this very worker, claims that it holds without knowing why: no one else would while it lives.
 
-        A rescue may be carried out while its answer is lost, and a store that was restored may bring a settled
-        claim back. No one else would rescue them from a worker that lives.
+        The answer to a rescue may have been lost, or a store that was restored may have brought a settled claim back.
         """
         self._strays |= strays
         if strays:
@@ -115,10 +113,7 @@ class Janitor(Service):
         self._look_after_an_end()
 
     def expect_end_of_lease(self, left: Micros) -> None:
-        """Look when the first lease of the others ends; a later answer takes the place of this one.
-
-        All workers expect it, and look in turn: the first takes over what there is, the others find nothing.
-        """
+        """Look, in turn with all workers, when the first lease of the others ends; a later answer replaces this one."""
         if self._end_of_lease is not None:
             self._end_of_lease.cancel()
         turn = self._fleet.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)

@@ -34,10 +34,7 @@ HANG_LIMIT: Micros = 300 * SECOND
 PERIOD = 1.0
 """Seconds from one look at the loop to the next."""
 QUIET_PERIOD = 10.0
-"""The same while no job runs: no job can block the loop then, and an idle process should sleep.
-
-As long as it is from one heartbeat to the next, which has the thread awake anyway.
-"""
+"""The same while no job runs that could block it; a heartbeat has the thread awake as often."""
 _QUIET_SIGN: Micros = 30 * SECOND
 """How long ago the last sign of life may be while no job runs."""
 _SLOWEST_LOOK = 10.0
@@ -208,8 +205,8 @@ class PulseThread:
             await self._store.close()
 
     async def _beat_until_stopped(self) -> None:
-        # The first at once, while the worker is awake anyway: those that follow find all that they need prepared.
-        # Workers that were started together beat one after the other then, and learn soon how many they are.
+        # The first at once, since the worker is awake anyway; the second at random, so that workers that were started
+        # together beat one after the other, and learn soon how many they are.
         next_beat, share = monotonic(), random.uniform(0.05, 1)
         while not self._stopping and (not self._main.is_closed() or self._listener.busy()):
             # Only this thread can tell a hung loop from a busy one: the lease is let lapse until the loop comes back.
