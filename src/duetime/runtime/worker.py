@@ -108,8 +108,7 @@ class Worker:
         self._outcomes.events.worker(EventKind.WORKER_STARTED)
         declared = 0 if self._declared is None else len(self._declared.names)
         serves = self.options.describe(tasks=len(self._handlers), declared=declared)
-        pid = self._identity.info.pid
-        log.info("worker %s started: pid %d, %s, on %s", self.id, pid, serves, self._where())
+        log.info("worker %s started: pid %d, %s, on %s", self.id, os.getpid(), serves, self._where())
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.

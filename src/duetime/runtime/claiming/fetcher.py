@@ -445,13 +445,7 @@ class Fetcher(Service):
         return min(most, left - sum(claim.queue == queue for claim in self.hold.claims.values()))
 
     def _request(
-        self,
-        group: TaskGroup,
-        limit: int,
-        *,
-        hold: bool = False,
-        ahead: Micros = 0,
-        below_priority: int = 10,
+        self, group: TaskGroup, limit: int, *, hold: bool = False, ahead: Micros = 0, below_priority: int = 10
     ) -> ClaimRequest:
         """Return a request for due jobs that start at once, or that wait here for slots if they are to be held.
 

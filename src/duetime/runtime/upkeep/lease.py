@@ -212,7 +212,8 @@ class PulseThread:
             # Only this thread can tell a hung loop from a busy one: the lease is let lapse until the loop comes back.
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
-            period = self._period()
+            # The loop may not go unwatched for long while jobs run in it, or it has not answered yet.
+            period = PERIOD if self._listener.stats().running or self._watch.lag else QUIET_PERIOD
             await self._wake.wait(min(period, left))
             self._wake.clear()
             # Before a beat, so that a loop that is well has answered by the time the store has.
@@ -227,10 +228,6 @@ class PulseThread:
                 # A loop that is blocked passes no hints on.
                 self._asked = False
                 await self._attend()
-
-    def _period(self) -> float:
-        """How long the loop may go unwatched: not for long while jobs run in it, or it has not answered yet."""
-        return PERIOD if self._listener.stats().running or self._watch.lag else QUIET_PERIOD
 
     async def _register(self) -> None:
         sent, mono = boottime(), monotonic()

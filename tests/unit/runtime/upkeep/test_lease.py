@@ -487,12 +487,27 @@ async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_
 
 
 @pytest.mark.parametrize(("stats", "period"), [(WorkerStats(), 10.0), (WorkerStats(running=1), 1.0)])
-async def test_the_loop_is_watched_closely_while_jobs_run_in_it(stats: WorkerStats, period: float) -> None:
-    listener = Listener()
+async def test_the_loop_is_watched_closely_while_jobs_run_in_it(
+    stats: WorkerStats, period: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener, waits, waited = Listener(), list[float | None](), threading.Event()
     listener.reported = stats
-    pulse = pulsation(PulsingStore(), listener, lease=SECOND)
-    pulse._period()
-    assert pulse._period() == period
+    pulse = pulsation(PulsingStore(), listener, lease=3600 * SECOND)
+
+    async def wait(seconds: float | None) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            waited.set()
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(pulse._wake, "wait", wait)
+    monkeypatch.setattr(pulse._watch, "ask", lambda **_: None)  # It is in one loop with what it watches.
+    beating = asyncio.create_task(pulse._beat_until_stopped())
+    pulse._deadline = 2**62
+    while not waited.is_set():  # noqa: ASYNC110 - a few turns of the loop
+        await asyncio.sleep(0)
+    beating.cancel()
+    assert waits[1] == period
 
 
 @pytest.mark.usefixtures("often")
