@@ -135,7 +135,7 @@ class Wakeup:
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self.set: Callable[[], None] = self._event.set
-        """Wakes the sleeper; the event's own method, because it is called several times for every job."""
+        """Wakes the sleeper."""
         self._later: asyncio.TimerHandle | None = None
 
     def set_after(self, seconds: float) -> None:

@@ -186,9 +186,10 @@ class Worker:
 
     def stacks(self) -> str:
         """Show where everything stands; called from the pulse's thread."""
-        runs = list(self._dispatcher.runs.values())
         jobs = {
-            run.task: f"job {run.claim.job_id} of {run.claim.task}" for run in runs if run.task is not None
+            run.task: f"job {run.claim.job_id} of {run.claim.task}"
+            for run in list(self._dispatcher.runs.values())
+            if run.task is not None
         }
         return describe_stacks(self._loop, jobs)
 

@@ -221,8 +221,7 @@ class Fetcher(Service):
             self._backlog = any(c.on_crash == "retry" and not c.crashes and c.task not in cpu for c in claims)
             self._caught_up = False
         elif claims:
-            # They start before the next request, which takes as long as they do. Of a backlog the next part is to be
-            # on its way while they run.
+            # They start before the next request; of a backlog, the next part is to be on its way while they run.
             await asyncio.sleep(0)
         return len(claims)
 

@@ -102,8 +102,7 @@ class HeldClaims:
 
     def take_all(self) -> list[Claim]:
         """Let go of everything."""
-        claims = list(self.claims.values())
-        self.claims.clear()
+        claims, self.claims = list(self.claims.values()), {}
         return claims
 
     def _holds(self, claim: Claim) -> bool:
