@@ -12,6 +12,7 @@ from duetime.model.states import State
 from duetime.model.triggers.at import At
 from duetime.model.triggers.every import Every
 from duetime.runtime.claiming import fetcher as patience
+from duetime.runtime.service import Interval
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, put, records
 
@@ -59,8 +60,9 @@ async def test_jobs_that_run_in_turn_start_at_their_time_though_there_is_always_
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Neither a look now and then nor a pulse is to find them.
-    monkeypatch.setattr(patience, "POLL_WITH_HINTS", 3600.0)
-    monkeypatch.setattr(patience, "POLL_WITHOUT_HINTS", 3600.0)
+    rarely = Interval(3600.0, spacing=0.0, longest=3600.0)
+    monkeypatch.setattr(patience, "POLL_WITH_HINTS", rarely)
+    monkeypatch.setattr(patience, "POLL_WITHOUT_HINTS", rarely)
     scheduler = Scheduler(store_url)
 
     @scheduler.task(name="noise")

@@ -12,11 +12,15 @@ import pytest
 from duetime import Scheduler, every
 from duetime.runtime.claiming import fetcher as fetcher_module
 from duetime.runtime.claiming.fetcher import Fetcher
+from duetime.runtime.service import POLL_WITHOUT_HINTS, Interval
 from duetime.runtime.upkeep import firing, notices
 from duetime.runtime.worker import Worker
 from duetime.stores.base.hints import HintSubscribers
 from duetime.stores.open import open_store
 from tests.integration.kit import PATIENCE
+
+RARELY = Interval(3600.0, spacing=0.0, longest=3600.0)
+OFTEN = Interval(0.1, spacing=0.0, longest=0.1)
 
 
 class App:
@@ -49,8 +53,8 @@ class App:
 @pytest.fixture(autouse=True)
 def unlooked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a worker that hears look at no time of its own, so that only what is tested can help."""
-    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", 3600.0)
-    monkeypatch.setattr(firing, "POLL_PAUSE", 3600.0)
+    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", RARELY)
+    monkeypatch.setattr(firing, "POLL_SCHEDULES", RARELY)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -71,7 +75,7 @@ async def test_a_job_at_a_gate_is_found_by_a_heartbeat_when_its_hint_is_lost(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The second job may come while the worker still knows of the first: then it looks by itself.
-    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", 0.1)
+    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", OFTEN)
     app = App(store_url)
     async with app.working(lease=1):
         for count in (1, 2):
@@ -89,7 +93,7 @@ def unhinted(monkeypatch: pytest.MonkeyPatch) -> None:
 async def fall_asleep(app: App) -> None:
     """Let the worker come past what it looks for at its start, and from before it hears others."""
     await until(lambda: app.scheduler.store.hears_others)
-    await asyncio.sleep(3 * fetcher_module.POLL_WITHOUT_HINTS)
+    await asyncio.sleep(3 * POLL_WITHOUT_HINTS.alone)
 
 
 @pytest.mark.usefixtures("unhinted")
@@ -146,8 +150,8 @@ async def test_a_worker_that_hears_nobody_looks_for_jobs_at_gates_often(
 async def test_a_worker_that_hears_nobody_any_more_learns_so_soon(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for pause in ("FALLBACK_PAUSE", "CHECK_PAUSE"):
-        monkeypatch.setattr(notices, pause, 0.05)
+    monkeypatch.setattr(notices, "POLL_CHANGES", OFTEN)
+    monkeypatch.setattr(notices, "_CHECK_PAUSE", 0.05)
     looked = asyncio.Event()
     monkeypatch.setattr(Worker, "_look_for_changes", lambda _self: looked.set())
     app = App(store_url)
@@ -176,7 +180,7 @@ async def test_a_job_at_a_gate_starts_when_its_queue_has_a_slot_again(store_url:
 async def test_jobs_of_a_queue_that_was_limited_while_it_was_full_start_when_there_is_room(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", 0.1)
+    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", OFTEN)
     app = App(store_url)
     async with app.working(concurrency=4):
         await app.scheduler.enqueue_many([app.lasts.call() for _ in range(6)])
@@ -191,7 +195,7 @@ async def test_jobs_of_a_queue_that_was_limited_while_it_was_full_start_when_the
 async def test_a_job_at_a_gate_is_looked_for_while_others_never_cease(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", 0.1)
+    monkeypatch.setattr(fetcher_module, "POLL_WITH_HINTS", OFTEN)
     app = App(store_url)
     scheduler, rounds = app.scheduler, 0
 

@@ -11,7 +11,7 @@ from duetime import Scheduler
 from duetime.errors import NotOpen
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.runtime.upkeep.pulse import LeaseTiming
+from duetime.runtime.upkeep.lease import LeaseTiming
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, Gate, WorkerProcess, until
 from tests.integration.tasks import wait_in_thread

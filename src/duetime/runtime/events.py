@@ -14,7 +14,6 @@ from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.time import SECOND, Instant, to_datetime
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.running.run import Run
 from duetime.runtime.store_clock import StoreClock, monotonic
 
 log = logging.getLogger("duetime.events")
@@ -32,9 +31,8 @@ class Events:
     """Passes events on; a subscriber that raises is logged and harms no other."""
 
     def __init__(self) -> None:
-        self.heard = False
-        """Whether there are subscribers; if not, no event need be made."""
-        self._subscriptions: tuple[_Subscription, ...] = ()
+        self.subscriptions: tuple[_Subscription, ...] = ()
+        """Subscribers with what they want to hear; if there are none, no event need be made."""
         self._under_way: set[asyncio.Future[None]] = set()
         self._second: Instant = 0
         self._raised = 0
@@ -49,16 +47,16 @@ class Events:
             text = f"subscribe() needs a function that takes an event, not {callback!r:.100}"
             raise InvalidOption(text)
         subscription = (callback, frozenset(map(_event_kind, kinds)) or frozenset(EventKind))
-        self._set((*self._subscriptions, subscription))
+        self.subscriptions = (*self.subscriptions, subscription)
 
         def unsubscribe() -> None:
-            self._set(tuple(s for s in self._subscriptions if s is not subscription))
+            self.subscriptions = tuple(s for s in self.subscriptions if s is not subscription)
 
         return unsubscribe
 
     def emit(self, event: Event) -> None:
         """Call all subscribers to events of this kind."""
-        for callback, kinds in self._subscriptions:
+        for callback, kinds in self.subscriptions:
             if event.kind not in kinds:
                 continue
             try:
@@ -75,10 +73,6 @@ class Events:
         if self._under_way:
             await asyncio.wait(tuple(self._under_way), timeout=timeout)
         self._tell_rest()
-
-    def _set(self, subscriptions: tuple[_Subscription, ...]) -> None:
-        self._subscriptions = subscriptions
-        self.heard = bool(subscriptions)
 
     async def _await(self, answer: Awaitable[None], event: Event) -> None:
         try:
@@ -121,13 +115,9 @@ class WorkerEvents:
 
     def worker(self, kind: EventKind, *, reason: str | None = None) -> None:
         """Tell what becomes of the worker itself."""
-        if self.events.heard:
+        if self.events.subscriptions:
             at = to_datetime(self._time.now())
             self.events.emit(Event(kind=kind, at=at, worker=self._identity.worker_id, reason=reason))
-
-    def started(self, run: Run) -> None:
-        """Tell that a run begins."""
-        self._tell(EventKind.JOB_STARTED, run.claim, at=run.started_at)
 
     def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
         """Remember what to tell once the store has answered to a settlement."""
@@ -145,11 +135,12 @@ class WorkerEvents:
                 kind = EventKind.JOB_LOST
             if kind is not None:
                 at = settlement.finished_at or settlement.ended_at or self._time.now()
-                self._tell(kind, claim, at=at, settlement=settlement)
+                self.tell(kind, claim, at=at, settlement=settlement)
 
-    def _tell(
+    def tell(
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
     ) -> None:
+        """Tell what has become of a job."""
         self.events.emit(
             job_event(
                 kind,

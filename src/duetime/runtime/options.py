@@ -137,7 +137,6 @@ def _check_queues(queues: QueueLimits) -> Mapping[str, int | None]:
         raise ConfigError(text)
     for name, limit in limits.items():
         check_name(name, what="queue")
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            text = f"the limit of queue {name!r} must be a whole number from 1, or None, not {shown(limit)}"
-            raise ConfigError(text)
+        if limit is not None:
+            _check_count(f"the limit of queue {name!r}", limit)
     return limits

@@ -40,8 +40,12 @@ class StoreClock:
         """Take in an answer that carried the store's clock."""
         trip = received - sent
         sample = _Sample(received, trip, store_now - (sent + trip // 2))
-        if self._samples and self._contradicts(sample):
-            self._samples.clear()
+        if self._samples:
+            best = self._samples[0]
+            drift = (received - best.taken) // 1000
+            if abs(sample.offset - best.offset) > (trip + best.trip) // 2 + drift:
+                # One of the two clocks was set meanwhile: both offsets cannot be true.
+                self._samples.clear()
         if self._samples and trip > self._samples[0].trip and received - self._samples[-1].taken < SECOND:
             return
         while self._samples and self._samples[-1].trip >= trip:
@@ -52,12 +56,6 @@ class StoreClock:
         best = self._samples[0]
         # Half the trip is how wrong the midpoint can be: subtracting it keeps us behind the store.
         self._offset = best.offset - best.trip // 2
-
-    def _contradicts(self, sample: _Sample) -> bool:
-        """Whether one of the two clocks was set meanwhile: both offsets cannot be true."""
-        best = self._samples[0]
-        drift = (sample.taken - best.taken) // 1000
-        return abs(sample.offset - best.offset) > (sample.trip + best.trip) // 2 + drift
 
     def now(self) -> Instant:
         """Return an instant the store's clock has certainly reached."""

@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 
 from duetime.errors import StoreLost
 from duetime.model.events import EventKind
-from duetime.model.job import JobId
+from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.text import short_list
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.events import Events
-from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.children.process import ChildPool
@@ -27,20 +26,14 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import Service, ServiceHealth
+from duetime.runtime.service import FleetPacing, Service, ServiceHealth
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
-from duetime.runtime.upkeep.loop_watch import describe_stacks
-from duetime.runtime.upkeep.notices import (
-    HintFallback,
-    HintListener,
-    PulseLooks,
-    PulseRouter,
-    VagueHints,
-)
-from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
@@ -82,6 +75,9 @@ class Worker:
         self._paused_reason: str | None = None
         self._ignore_logs: Callable[[], object] | None = None
         self._parker: ScheduleParker | None = None
+        self._known: tuple[int, Instant] | None = None
+        """How many workers live, and when the last of them was started."""
+        self._strays: frozenset[Token] = frozenset()
 
     @property
     def id(self) -> WorkerId:
@@ -93,7 +89,9 @@ class Worker:
         self._assemble()
         self._assemble_upkeep()
         if self.options.dedicated:
-            freeze_loaded_code()
+            # The collector looks once through what is loaded and stays, which takes some 30 milliseconds, and then leaves it out.
+            gc.collect()
+            gc.freeze()
         self._children.start()
         try:
             await self._pulse.start()
@@ -107,11 +105,9 @@ class Worker:
         for service in (*self._listening, *self._intake):
             service.start()
         self._outcomes.events.worker(EventKind.WORKER_STARTED)
-        if log.isEnabledFor(logging.INFO):
-            declared = 0 if self._declared is None else len(self._declared.names)
-            serves = self.options.describe(tasks=len(self._handlers), declared=declared)
-            pid = self._identity.info.pid
-            log.info("worker %s started: pid %d, %s, on %s", self.id, pid, serves, self._where())
+        declared = 0 if self._declared is None else len(self._declared.names)
+        serves = self.options.describe(tasks=len(self._handlers), declared=declared)
+        log.info("worker %s started: pid %d, %s, on %s", self.id, os.getpid(), serves, self._where())
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
@@ -131,14 +127,26 @@ class Worker:
         self._hurry.set()
 
     def attend(self, pulse: Pulse) -> None:
-        """Act on lost claims and requests to cancel."""
+        """Act on lost claims and requests to cancel, and tell each service what the heartbeat has found for it."""
         self._dispatcher.stop_lost(pulse.held, pulse.now)
         self._fetcher.drop_lost(pulse.held, pulse.now)
         self._dispatcher.cancel(pulse.cancelling)
-        self._router.take_in(pulse, registered_at=self._pulse.registered_at)
         for job_id in pulse.cancelling:
             if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
+        self._recall_strays(pulse.held)
+        if pulse.workers:
+            self._count_workers(pulse.workers, pulse.newest)
+        if pulse.lease_ends is not None:
+            self._janitor.expect_end_of_lease(pulse.lease_ends - pulse.now)
+        if pulse.limited:
+            self._fetcher.expect_limited()
+        if pulse.sight is not None:
+            if pulse.sight.due_at is not None:
+                self._fetcher.expect(pulse.sight.due_at - pulse.now)
+            self._firer.expect(pulse.sight, pulse.now)
+            if pulse.sight.orphans:
+                self._janitor.sweep_soon()
 
     def pause(self, reason: str | None, *, since: Instant) -> int:
         """Claim nothing more and give unstarted claims back; return how many jobs go on."""
@@ -177,9 +185,10 @@ class Worker:
 
     def stacks(self) -> str:
         """Show where everything stands; called from the pulse's thread."""
-        runs = list(self._dispatcher.runs.values())
         jobs = {
-            run.task: f"job {run.claim.job_id} of {run.claim.task}" for run in runs if run.task is not None
+            run.task: f"job {run.claim.job_id} of {run.claim.task}"
+            for run in list(self._dispatcher.runs.values())
+            if run.task is not None
         }
         return describe_stacks(self._loop, jobs)
 
@@ -214,6 +223,21 @@ class Worker:
             paused_reason=self._paused_reason,
         )
 
+    def _recall_strays(self, held: frozenset[Token]) -> None:
+        """Take up claims the store has under this worker that it does not know of."""
+        strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
+        # Seen at two pulses, it is not one whose outcome was being written while the store was asked.
+        self._janitor.take_strays(self._fetcher.recall(strays & self._strays))
+        self._strays = strays
+
+    def _count_workers(self, workers: int, newest: Instant) -> None:
+        self._fleet.workers = workers
+        self._janitor.count_again()
+        before, self._known = self._known, (workers, newest)
+        # Workers that came before this one are known at first.
+        if self._known != before and (before is not None or newest > self._pulse.registered_at):
+            self._janitor.look_soon()
+
     def _begin_to_stop(self) -> asyncio.Task[asyncio.Task[None] | None] | None:
         if self._running:
             self._running = False
@@ -229,7 +253,7 @@ class Worker:
         await drain_runs(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
         await self._children.close()
         if self._dispatcher.runs:
-            return asyncio.create_task(self._sign_off_later(), name="duetime-lingering-worker")
+            return asyncio.create_task(self._sign_off(), name="duetime-lingering-worker")
         await self._sign_off()
         return None
 
@@ -240,7 +264,9 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
-        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = None
+        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = self._known = (
+            None
+        )
         self._lease = LeaseTiming(length=options.lease)
         self._identity = WorkerIdentity(
             queues=tuple(options.queues) if options.jobs else (),
@@ -314,38 +340,27 @@ class Worker:
                 store, health, declared=self._declared, tasks=self._handlers, fleet=fleet
             )
             self._intake.append(self._parker)
-        info = self._identity.info
         self._pulse = PulseThread(
             store=store.sibling(),
-            info=info,
+            info=self._identity.info,
             lease=self._lease,
             listener=self,
             time=self._time,
             on_hang=self._hang,
-            looks=PulseLooks(fleet=fleet, worker=info, lease=options.lease, is_idle=self._is_idle),
-        )
-        self._router = PulseRouter(
             fleet=fleet,
-            dispatcher=self._dispatcher,
-            fetcher=self._fetcher,
-            firer=self._firer,
-            janitor=self._janitor,
         )
-        self._vague_hints = VagueHints(
-            fleet,
+        self._changes = ChangeWatch(
+            store,
+            health,
+            fleet=fleet,
             look_for_jobs=lambda: self._fetcher.take_hint(Hint("any")),
-            look_around=self._look_around,
+            look_for_workers=self._janitor.look_soon,
+            look_for_changes=self._look_for_changes,
         )
-        self._listening: list[Service] = [
-            HintListener(store, health, self._take_hint),
-            HintFallback(store, health, fleet=fleet, look=self._look_for_changes),
-        ]
-
-    def _is_idle(self) -> bool:
-        """Whether a heartbeat can bring nothing that matters here."""
-        return not self._dispatcher.runs and not len(self._fetcher.hold) and self._store.hears_others
+        self._listening: list[Service] = [HintListener(store, health, self._take_hint), self._changes]
 
     async def _sign_off(self) -> None:
+        await self._dispatcher.drained()
         # Where the store is lost, waiting is in vain.
         await self._outcomes.stop(timeout=DRAIN_TIMEOUT if self.lost is None else 0)
         if self._ignore_logs is not None:
@@ -364,10 +379,6 @@ class Worker:
             self._outcomes.failed,
         )
 
-    async def _sign_off_later(self) -> None:
-        await self._dispatcher.drained()
-        await self._sign_off()
-
     def _take_hint(self, hint: Hint) -> None:
         match hint.kind:
             case "jobs" | "limits":
@@ -380,12 +391,7 @@ class Worker:
             case "workers":
                 self._janitor.look_soon()
             case "any":
-                self._vague_hints.take_hint()
-
-    def _look_around(self) -> None:
-        """Look for workers, changed schedules and requests, which a vague hint may be about."""
-        self._janitor.look_soon()
-        self._look_for_changes()
+                self._changes.take_hint()
 
     def _look_for_changes(self) -> None:
         self._firer.wakeup.set()
@@ -415,18 +421,8 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
     for waiter in (done, hurried):
         waiter.cancel()
     if dispatcher.runs:
-        tasks = [run.claim.task for run in dispatcher.runs.values()]
         log.error(
             "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
             len(dispatcher.runs),
-            short_list(tasks),
+            short_list([run.claim.task for run in dispatcher.runs.values()]),
         )
-
-
-def freeze_loaded_code() -> None:
-    """Let it look through everything once, and from then on only through what comes later.
-
-    All that is loaded by then stays as long as the process, and to look through it again takes some 30 milliseconds.
-    """
-    gc.collect()
-    gc.freeze()

@@ -17,7 +17,7 @@ from duetime.runtime.running.context import current_job
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.store_clock import StoreClock
-from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.runtime.worker import Worker
 from duetime.stores.base import Store
 
@@ -102,6 +102,7 @@ class Hand(Worker):
             listener=self,
             time=self._time,
             on_hang=self._hang,
+            fleet=self._fleet,
         )
 
 

@@ -18,10 +18,10 @@ FAILED = Event(kind=EventKind.JOB_FAILED, at=datetime(2030, 1, 1, tzinfo=UTC), w
 
 def test_a_subscriber_gets_the_kinds_it_asked_for() -> None:
     events, some, everything = Events(), [], []  # type: ignore[var-annotated]
-    assert not events.heard
+    assert not events.subscriptions
     events.subscribe(some.append, "job.failed")
     events.subscribe(everything.append)
-    assert events.heard
+    assert events.subscriptions
     for event in (STARTED, FAILED):
         events.emit(event)
     assert (some, everything) == ([FAILED], [STARTED, FAILED])
@@ -34,7 +34,7 @@ def test_a_subscription_can_be_ended() -> None:
     for _ in range(2):
         unsubscribe()
     events.emit(FAILED)
-    assert (seen, events.heard) == ([STARTED], False)
+    assert (seen, events.subscriptions) == ([STARTED], ())
 
 
 async def test_async_subscribers_are_awaited() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.service import FleetPacing, Interval
 
 
 def crowd(workers: int) -> FleetPacing:
@@ -39,13 +39,13 @@ def test_a_bound_is_kept() -> None:
 
 @pytest.mark.parametrize("workers", [1, 10, 50])
 def test_a_few_workers_look_as_often_as_one_would(workers: int) -> None:
-    assert crowd(workers).share(10.0, spacing=0.2, at_most=3_600.0) == 10.0
+    assert crowd(workers).share(Interval(10.0, spacing=0.2, longest=3_600.0)) == 10.0
 
 
 @pytest.mark.parametrize("workers", [100, 1_000, 10_000])
 def test_the_looks_of_many_workers_together_do_not_become_more(workers: int) -> None:
-    assert workers / crowd(workers).share(10.0, spacing=0.2, at_most=3_600.0) == pytest.approx(5.0)
+    assert workers / crowd(workers).share(Interval(10.0, spacing=0.2, longest=3_600.0)) == pytest.approx(5.0)
 
 
 def test_no_worker_looks_more_seldom_than_the_bound() -> None:
-    assert crowd(10_000).share(10.0, spacing=0.2, at_most=60.0) == 60.0
+    assert crowd(10_000).share(Interval(10.0, spacing=0.2, longest=60.0)) == 60.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 
 from duetime.model.limits import Gate
@@ -11,8 +11,13 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import LimitedClaims, NextDue
 
-_FUTILE_PAUSE: Micros = 20 * MILLISECOND
-_LONGEST_PAUSE: Micros = SECOND // 2
+_FIRST_VAIN_PAUSE: Micros = 40 * MILLISECOND
+_LONGEST_VAIN_PAUSE: Micros = SECOND // 2
+
+
+def vain_pause(times: int) -> Micros:
+    """Return how long to wait after asking so often in vain for jobs that are there: other workers were faster."""
+    return min(_LONGEST_VAIN_PAUSE, _FIRST_VAIN_PAUSE << min(times - 1, 10)) if times > 0 else 0
 
 
 class LimitedClaimPolicy:
@@ -25,14 +30,15 @@ class LimitedClaimPolicy:
             if handler.options.gate is not None
         }
         self.in_use = bool(self.limits)
-        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
-        self._in_store = False
+        """Whether the store has limits in use, as far as is known."""
+        self.queue_full = False
+        """Whether a queue had no slot left in this worker, so that not all limited jobs could be asked for."""
         self._may_start = self.in_use
-        self._starved = False
-        self._full: frozenset[str] = frozenset()
+        self.starved = False
+        """Whether limited jobs may wait for slots."""
         self._again_from: Micros | None = None
         self._was_first = False
-        self._futile = 0
+        self._vain = 0
 
     @property
     def wanted(self) -> bool:
@@ -42,22 +48,15 @@ class LimitedClaimPolicy:
     @property
     def waits_for_slots(self) -> bool:
         """Whether limited jobs wait for slots, so that other jobs must not be given them in advance."""
-        return self._starved or self.wanted
+        return self.starved or self.wanted
 
     def ask_again(self) -> None:
         """Something may have changed: a job came, or one under a limit has ended."""
         self._may_start = self.in_use
 
-    def room_made(self, room: Callable[[str], int]) -> None:
-        """A slot is free again, which at the last time may have been all that was missing."""
-        if self._starved or (self._full and any(room(queue) > 0 for queue in self._full)):
-            self._may_start = True
-
-    def learn(self, *, in_use: bool) -> None:
-        """Take in whether the store has limits in use; if so, and it was not known, the hint about some job may have been lost."""
-        self._may_start = self._may_start or (in_use and not self._in_store)
-        self._in_store = in_use
-        self.in_use = in_use or bool(self.limits)
+    def slot_freed(self) -> None:
+        """Ask again if a slot may have been all that was missing at the last time."""
+        self._may_start = self._may_start or self.starved or self.queue_full
 
     def goes_first(self) -> bool:
         """Whether limited jobs are asked for before the others this time: every second time they are wanted."""
@@ -72,9 +71,8 @@ class LimitedClaimPolicy:
 
         The next time comes after `at_latest` seconds, since a hint may be lost.
         """
-        self._may_start, self._starved, self._again_from = False, False, None
-        self._full = frozenset()
-        self._in_store = self.in_use = True
+        self._may_start = self.starved = self.queue_full = False
+        self._again_from, self.in_use = None, True
         try:
             yield
         except BaseException:
@@ -82,26 +80,18 @@ class LimitedClaimPolicy:
             raise
         self._come_back(int(at_latest * SECOND))
 
-    def had_no_room(self) -> None:
-        """Note that there was no slot to ask for."""
-        self._starved = True
-
-    def are_full(self, queues: Iterable[str]) -> None:
-        """Note queues that have no slot left in this worker, so that no more of their jobs can be asked for."""
-        self._full = self._full.union(queues)
-
     def answered(self, found: LimitedClaims, *, asked: int, now: Instant) -> None:
         """Work out from an answer when to ask again."""
-        self._starved = self._starved or len(found.claims) == asked
-        self._futile = 0 if found.claims else self._futile + 1
+        self.starved = self.starved or len(found.claims) == asked
+        self._vain = 0 if found.claims else self._vain + 1
         if found.again_at is not None:
-            # What is said to be there and is not found, because others are at it, is asked for at growing intervals.
-            pause = min(_LONGEST_PAUSE, _FUTILE_PAUSE * 2 ** min(self._futile, 10)) if self._futile else 0
-            self._come_back(max(found.again_at - now, pause))
+            self._come_back(max(found.again_at - now, vain_pause(self._vain)))
 
     def look_ahead(self, found: NextDue) -> None:
         """Take in when the next limited job falls due, or that there is none to be asked for."""
-        self.learn(in_use=found.limited)
+        # If it is new that limits are in use, the hint about some job may have been lost.
+        self._may_start = self._may_start or (found.limited and not self.in_use)
+        self.in_use = found.limited
         if not found.limited:
             self._again_from = None
         if found.limited_at is not None:

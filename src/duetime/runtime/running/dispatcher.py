@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from duetime.model.events import EventKind
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import (
     Cancelled,
@@ -80,8 +81,11 @@ class Dispatcher:
 
         `unmarked`: the store holds them as unstarted.
         """
-        now = self._time.now()
-        return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
+        now, refused = self._time.now(), list[Claim]()
+        for claim in claims:
+            if not self._start(claim, now, unmarked=unmarked):
+                refused.append(claim)
+        return refused
 
     def _start(self, claim: Claim, now: Instant, *, unmarked: bool) -> bool:
         # The store's clock may be ahead of what is known of it here.
@@ -94,8 +98,8 @@ class Dispatcher:
         run = Run(claim, now, reader=self._outcomes.output, lender=self._lender)
         self.runs[claim.job_id] = run
         run.task = self._loop.create_task(self._run(run), name=claim.task)
-        if self._events.heard:
-            self._outcomes.events.started(run)
+        if self._events.subscriptions:
+            self._outcomes.events.tell(EventKind.JOB_STARTED, claim, at=now)
         if unmarked:
             run.unmarked = True
             if self._outcomes.marker.asleep:

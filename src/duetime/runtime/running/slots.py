@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from duetime.model.job import Claim
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
@@ -24,19 +24,15 @@ class Slots:
 
     def __init__(self, total: int, limits: Mapping[str, int | None], *, children: int = 0) -> None:
         self.total = total
+        self.free = total
+        """How many more jobs may start."""
         self.cpu_tasks: frozenset[str] = frozenset()
         """The tasks that need one of the children in addition to their slot."""
         self._children = children
         self._children_taken = 0
         self._limits = {queue: limit for queue, limit in limits.items() if limit is not None}
-        self._taken = 0
         self._by_queue: Counter[str] = Counter()
         """What runs of the queues that have a limit."""
-
-    @property
-    def free(self) -> int:
-        """How many more jobs may start."""
-        return self.total - self._taken
 
     @property
     def only_total(self) -> bool:
@@ -46,7 +42,7 @@ class Slots:
     @property
     def taken(self) -> int:
         """How many jobs run."""
-        return self._taken
+        return self.total - self.free
 
     @property
     def children_free(self) -> int:
@@ -55,12 +51,12 @@ class Slots:
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
-        left = self.left(queue)
-        return self.free if left is None else min(self.free, left)
+        limit = self._limits.get(queue)
+        return self.free if limit is None else min(self.free, limit - self._by_queue[queue])
 
-    def full(self, queues: Iterable[str]) -> list[str]:
-        """Return those of the queues of which no more jobs may start."""
-        return [queue for queue in queues if self.room(queue) <= 0]
+    def any_full(self, queues: Sequence[str]) -> bool:
+        """Whether no more jobs of one of the queues may start."""
+        return any(self.room(queue) <= 0 for queue in queues)
 
     def left(self, queue: str) -> int | None:
         """How many more jobs of a queue its own limit lets run; `None` where it has none."""
@@ -69,11 +65,11 @@ class Slots:
 
     def take(self, claim: Claim) -> bool:
         """Fill a slot; False when none is free for the claim."""
-        if self._taken >= self.total or (self._limits and self.room(claim.queue) <= 0):
+        if self.free <= 0 or (self._limits and self.room(claim.queue) <= 0):
             return False
         if claim.task in self.cpu_tasks and self.children_free <= 0:
             return False
-        self._taken += 1
+        self.free -= 1
         if claim.queue in self._limits:
             self._by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
@@ -82,7 +78,7 @@ class Slots:
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot."""
-        self._taken -= 1
+        self.free += 1
         if claim.queue in self._limits:
             self._by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:

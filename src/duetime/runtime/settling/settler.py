@@ -358,7 +358,7 @@ class Outcomes:
             cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
             kind = kind_of(settlement, cancelling=cancelling)
             self.failed += settlement.state is State.FAILED
-        if self.events.events.heard:
+        if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
         if stored:
             self.events.settled([settlement], frozenset({settlement.token}))

@@ -1,47 +1,26 @@
-"""Carries out what a worker is told through the store: once, and with an answer."""
+"""Carries out what a worker is told through the store, once and with an answer; shows where its threads and tasks stand."""
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
-from collections.abc import Callable, Iterable
-from typing import Protocol
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from duetime.model.job import JobId
 from duetime.model.text import one_line, printable
-from duetime.model.time import Instant
 from duetime.model.worker import Command, CommandId, CommandKind, WorkerId
 from duetime.runtime.error_text import describe_error
 from duetime.stores.base import CommandStore
 
+if TYPE_CHECKING:
+    from duetime.runtime.worker import Worker
+
 log = logging.getLogger("duetime.worker")
-
-
-class CommandTarget(Protocol):
-    """What can be asked of a worker, in its own event loop."""
-
-    def pause(self, reason: str | None, *, since: Instant) -> int:
-        """Claim nothing more and give unstarted claims back; return how many jobs go on."""
-        ...
-
-    def resume(self) -> bool:
-        """Claim again; False when it was not paused."""
-        ...
-
-    def ask_to_stop(self, *, now: bool) -> int:
-        """Stop as after a signal, `now` without the grace time; return how many jobs still run."""
-        ...
-
-    def stop_job(self, job_id: JobId, reason: str | None) -> bool:
-        """Cancel one job that this worker has; False when it has not."""
-        ...
-
-    def release_job(self, job_id: JobId) -> bool:
-        """Give one job back that has not started; False when this worker has no such job."""
-        ...
-
-    def stacks(self) -> str:
-        """Show where everything stands; called from the pulse's thread."""
-        ...
 
 
 class CommandRunner:
@@ -55,7 +34,7 @@ class CommandRunner:
         self,
         *,
         store: CommandStore,
-        worker: CommandTarget,
+        worker: Worker,
         in_loop: Callable[[Callable[[Command], None], Command], None],
         on_answer: Callable[[], None],
     ) -> None:
@@ -99,38 +78,88 @@ class CommandRunner:
         self._on_answer()
 
 
-def carry_out(command: Command, worker: CommandTarget) -> str:
+def carry_out(command: Command, worker: Worker) -> str:
     """Do what a command says and tell what came of it."""
     why = "" if command.reason is None else f": {one_line(command.reason)}"
     log.info("told to %s%s", printable(command.kind.replace("_", " ")), why)
+    job_id = command.job or ""
     match command.kind:
         case CommandKind.PAUSE:
             running = worker.pause(command.reason, since=command.taken_at or command.created_at)
-            return f"paused; {_count_jobs(running)} still running"
+            answer = f"paused; {_count_jobs(running)} still running"
         case CommandKind.RESUME:
-            return "resumed" if worker.resume() else "it was not paused"
-        case CommandKind.STOP | CommandKind.STOP_NOW:
-            now = command.kind == CommandKind.STOP_NOW
-            running = worker.ask_to_stop(now=now)
-            return (
-                f"stopping; {_count_jobs(running)} {'cancelled' if now else 'may end within the grace time'}"
-            )
-        case CommandKind.STOP_JOB | CommandKind.RELEASE_JOB:
-            return _move_job(command, worker)
+            answer = "resumed" if worker.resume() else "it was not paused"
+        case CommandKind.STOP:
+            answer = f"stopping; {_count_jobs(worker.ask_to_stop(now=False))} may end within the grace time"
+        case CommandKind.STOP_NOW:
+            answer = f"stopping; {_count_jobs(worker.ask_to_stop(now=True))} cancelled"
+        case CommandKind.STOP_JOB:
+            found = worker.stop_job(job_id, command.reason)
+            answer = f"job {job_id} is asked to stop" if found else f"it does not have job {job_id}"
+        case CommandKind.RELEASE_JOB:
+            found = worker.release_job(job_id)
+            answer = f"job {job_id} is given back" if found else f"it does not hold job {job_id} unstarted"
         case CommandKind.STACKS:
-            return worker.stacks()
-        case _:
-            return f"this worker does not know the command {command.kind!r}; it may be older than the process that sent it"
-
-
-def _move_job(command: Command, worker: CommandTarget) -> str:
-    job_id = command.job or ""
-    if command.kind == CommandKind.STOP_JOB:
-        found = worker.stop_job(job_id, command.reason)
-        return f"job {job_id} is asked to stop" if found else f"it does not have job {job_id}"
-    found = worker.release_job(job_id)
-    return f"job {job_id} is given back" if found else f"it does not hold job {job_id} unstarted"
+            answer = worker.stacks()
+        case kind:
+            answer = f"this worker does not know the command {kind!r}; it may be older than the process that sent it"
+    return answer
 
 
 def _count_jobs(count: int) -> str:
     return "1 job" if count == 1 else f"{count} jobs"
+
+
+MAX_STACKS_TEXT = 100_000
+"""The most characters of an answer."""
+_MAX_FRAMES = 40
+"""The most frames of one stack that are shown: the innermost."""
+
+AnyTask: TypeAlias = "asyncio.Task[Any]"
+
+
+def describe_stacks(loop: asyncio.AbstractEventLoop, jobs: Mapping[AnyTask, str]) -> str:
+    """Show all threads, then the tasks of jobs under the names given, then all other tasks."""
+    # Sorted by whether it is ours, so that what is cut off at the end matters least.
+    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: (task not in jobs, task.get_name()))
+    parts = [*_thread_stacks(), *(_task_stack(task, jobs.get(task)) for task in tasks)]
+    text = "\n".join(parts)
+    left = len(text) - MAX_STACKS_TEXT
+    return text if left <= 0 else f"{text[:MAX_STACKS_TEXT]}\n… and {left} characters more"
+
+
+def _thread_stacks() -> Iterator[str]:
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    # Underscore or not, it is the documented way to another thread's stack.
+    frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    for ident, frame in frames.items():
+        yield f"thread {names.get(ident, ident)}\n{_format_stack(traceback.extract_stack(frame, limit=_MAX_FRAMES))}"
+
+
+def _task_stack(task: AnyTask, job: str | None) -> str:
+    name = task.get_name() if job is None else job
+    coroutine = task.get_coro()
+    if getattr(coroutine, "cr_running", False):
+        return f"task {name}\n  running; its stack is that of its thread\n"
+    return f"task {name}\n{_format_stack(_awaited_frames(coroutine))}"
+
+
+def _awaited_frames(awaited: Any) -> traceback.StackSummary:
+    """Follow what a coroutine awaits, as far as Python shows it: not through asynchronous generators."""
+    frames: list[tuple[FrameType, int]] = []
+    while awaited is not None:
+        if inspect.iscoroutine(awaited):
+            frame, inner = awaited.cr_frame, awaited.cr_await
+        elif inspect.isgenerator(awaited):
+            frame, inner = awaited.gi_frame, awaited.gi_yieldfrom
+        else:
+            break
+        if frame is None:
+            break
+        frames.append((frame, frame.f_lineno))
+        awaited = inner
+    return traceback.StackSummary.extract(iter(frames[-_MAX_FRAMES:]))
+
+
+def _format_stack(stack: traceback.StackSummary) -> str:
+    return "".join(stack.format()) or "  (no stack)\n"

@@ -7,19 +7,19 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
-from duetime.model.schedule.actions import CodeSchedule, park, undeclared, undeclared_by_workers
+from duetime.model.schedule.actions import park, undeclared, undeclared_by_workers
 from duetime.model.schedule.firing import correct, fire
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
-from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
+from duetime.runtime.service import DATABASE_DOWN, PARK, POLL_SCHEDULES, FleetPacing, Service, ServiceHealth
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import PulseFindings, Store
 
@@ -33,12 +33,7 @@ ROUND_LIMIT = 200
 _BLOCKED_PAUSE: Micros = 250 * MILLISECOND
 _YIELD_AFTER: Micros = 50 * MILLISECOND
 _MAX_TRIGGERS = 10_000
-"""How many triggers are remembered; schedules that come and go leave theirs behind."""
-POLL_PAUSE = 10.0
-_LONGEST_POLL_PAUSE = 60.0
-_POLL_SPACING = 0.25
-"""Seconds between the looks of all workers that leave the firing to others, on average."""
-
+"""How many triggers are kept, each built once; schedules that come and go leave theirs behind."""
 _NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 FiringDecision: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
@@ -65,9 +60,8 @@ class ScheduleFirer(Service):
         self._off = 0.0
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST_BEFORE_DUE)
-        self._triggers: dict[str, Trigger] = {}
+        self._read = lru_cache(_MAX_TRIGGERS)(trigger_to_show)
         self._failing: set[str] = set()
-        self._refused: set[str] = set()
         """The schedules that do not fire, which is logged once for each."""
         self._corrected = False
         self._expected: Instant | None = None
@@ -83,7 +77,7 @@ class ScheduleFirer(Service):
         limit = ROUND_LIMIT + self._waiting
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
         # When something falls due that this round has not dealt with, by the store's clock.
-        moments = [] if self._watched else [due.now + self._until_poll()]
+        moments = [] if self._watched else [due.now + int(self._fleet.share(POLL_SCHEDULES) * SECOND)]
         self.behind = len(due.schedules) == limit
 
         def decide(schedule: StoredSchedule, trigger: Trigger) -> Firing | None:
@@ -97,34 +91,25 @@ class ScheduleFirer(Service):
             return firing
 
         fired = await self._apply(due.schedules, decide)
-        if due.next_at is not None:
-            moments.append(due.next_at - self._latest)
-        if due.resumes_at is not None:
-            moments.append(due.resumes_at)
+        moments += self._look_times(due.next_at, due.resumes_at)
         self._waiting = len(due.schedules) - fired
         if len(due.schedules) == limit:
             return 0
         outrun = not due.schedules and self._expected is not None and due.now >= self._expected
         self._expected = min(moments, default=None)
-        self._off = self._time_off(outrun=outrun)
-        if self._expected is None:
-            return None
-        return max((self._expected - due.now) / SECOND, 0.001) + self._off
+        # Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies.
+        spacing, at_most = POLL_SCHEDULES.spacing, POLL_SCHEDULES.alone
+        self._off = self._fleet.wait(spacing=spacing, at_most=at_most) if outrun else 0
+        return None if self._expected is None else max((self._expected - due.now) / SECOND, 0.001) + self._off
 
     def expect(self, sight: PulseFindings, now: Instant) -> None:
         """Look when a schedule comes up that a heartbeat has seen: it may be new, or the clocks may have drifted."""
-        moments = [] if sight.fires_at is None else [sight.fires_at - self._latest]
-        if sight.resumes_at is not None:
-            moments.append(sight.resumes_at)
-        if moments:
+        if moments := self._look_times(sight.fires_at, sight.resumes_at):
             self.wakeup.set_after(max(0, min(moments) - now) / SECOND + self._off)
 
-    def _until_poll(self) -> Micros:
-        return int(self._fleet.share(POLL_PAUSE, spacing=_POLL_SPACING, at_most=_LONGEST_POLL_PAUSE) * SECOND)
-
-    def _time_off(self, *, outrun: bool) -> float:
-        """Of many workers, leave the firing for a while to the one that was quicker, and be there if it dies."""
-        return self._fleet.wait(spacing=_POLL_SPACING, at_most=POLL_PAUSE) if outrun else 0
+    def _look_times(self, fires_at: Instant | None, resumes_at: Instant | None) -> list[Instant]:
+        early = None if fires_at is None else fires_at - self._latest
+        return [at for at in (early, resumes_at) if at is not None]
 
     async def _correct_all(self) -> None:
         """Put right the times that zone data which came with this process has moved: no one would look in time."""
@@ -157,12 +142,12 @@ class ScheduleFirer(Service):
         except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
             if len(firings) == 1:
                 text = "does not fire, since the store refuses its next job"
-                self._log_once(self._refused, firings[0].name, text, error)
+                self._log_once(firings[0].name, text, error)
                 return 0
             # One that the database refuses must not hold up its neighbours.
             return sum([await self._store_firings([firing]) for firing in firings])
-        if self._refused:
-            self._refused.difference_update(firing.name for firing in firings)
+        if self._failing:
+            self._failing.difference_update(firing.name for firing in firings)
         return len(firings)
 
     def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:
@@ -170,38 +155,21 @@ class ScheduleFirer(Service):
         try:
             trigger = schedule_trigger(schedule, read=self._read)
             if isinstance(trigger, UnreadableTrigger):
-                self._log_once(
-                    self._failing, schedule.name, f"waits, since it has {one_line(trigger.describe())}"
-                )
+                self._log_once(schedule.name, f"waits, since it has {one_line(trigger.describe())}")
                 return None
             firing = decide(with_current_gate(schedule, self._handlers), trigger)
         except Exception as error:  # noqa: BLE001 - whatever is stored in one schedule
             text = "does not fire, since its next job cannot be made"
-            self._log_once(self._failing, schedule.name, text, error)
+            self._log_once(schedule.name, text, error)
             return None
-        self._failing.discard(schedule.name)
+        if firing is None:
+            self._failing.discard(schedule.name)
         return firing
 
-    def _log_once(self, logged: set[str], name: str, text: str, error: Exception | None = None) -> None:
-        if name not in logged:
-            logged.add(name)
+    def _log_once(self, name: str, text: str, error: Exception | None = None) -> None:
+        if name not in self._failing:
+            self._failing.add(name)
             log.error("schedule %s %s", one_line(str(name)), text, exc_info=error)
-
-    def _read(self, text: str) -> Trigger:
-        """Build a trigger once per spec."""
-        if text not in self._triggers:
-            if len(self._triggers) >= _MAX_TRIGGERS:
-                self._triggers.clear()
-            self._triggers[text] = trigger_to_show(text)
-        return self._triggers[text]
-
-
-PARK_PAUSE = 60.0
-"""Seconds between looks."""
-_LONGEST_PARK_PAUSE = 180.0
-"""The same in a large fleet: it takes two looks of one worker to park a schedule."""
-_PARK_SPACING = 1.0
-"""Seconds between the looks of all workers, on average."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,18 +215,14 @@ class ScheduleParker(Service):
         if declare is not None and (self._forgotten or any(one.parked and one.name in own for one in found)):
             await declare()
             self._forgotten = False
-        suspects = await self._undeclared(found)
+        suspects = undeclared(found, declared=own, tasks=self._tasks)
+        if suspects:
+            now = await self._store.now()
+            suspects = undeclared_by_workers(suspects, await self._store.workers(), now=now)
         # Seen twice, it is not one whose workers are about to start.
         await self._park(suspects & self._suspects)
         self._suspects = suspects
-        pause = self._fleet.share(PARK_PAUSE, spacing=_PARK_SPACING, at_most=_LONGEST_PARK_PAUSE)
-        return pause * random.uniform(0.9, 1.1)
-
-    async def _undeclared(self, found: Collection[CodeSchedule]) -> frozenset[str]:
-        foreign = undeclared(found, declared=self._declared.names, tasks=self._tasks)
-        if not foreign:
-            return foreign
-        return undeclared_by_workers(foreign, await self._store.workers(), now=await self._store.now())
+        return self._fleet.pause(PARK)
 
     async def _park(self, names: Collection[str]) -> None:
         if not names:
@@ -268,8 +232,5 @@ class ScheduleParker(Service):
         changes = [change for schedule in stored if (change := park(schedule, now=now)) is not None]
         # What was changed meanwhile is looked at again the next time.
         if parked := await self._store.write_schedules(changes):
-            log.warning(
-                "parked %d schedule(s) that no code declares any more: %s",
-                len(parked),
-                short_list(sorted(parked)),
-            )
+            names = short_list(sorted(parked))
+            log.warning("parked %d schedule(s) that no code declares any more: %s", len(parked), names)

@@ -20,21 +20,21 @@ from duetime.model.retention import Retention
 from duetime.model.text import short_list
 from duetime.model.time import SECOND, Micros
 from duetime.model.worker import WorkerId
-from duetime.runtime.fleet_pacing import FleetPacing, lease_horizon, sweep_pause
 from duetime.runtime.identity import WorkerIdentity, is_gone
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import Service, ServiceHealth
+from duetime.runtime.service import (
+    PRUNE,
+    WATCH_PROCESSES,
+    FleetPacing,
+    Service,
+    ServiceHealth,
+    sweep_interval,
+)
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import OrphanedJob, PeerWorker, Store
 
 log = logging.getLogger("duetime.worker")
 
-_LOOK_PAUSE = 0.8
-"""Seconds between looks at processes whose end no descriptor tells: a death may go unnoticed for two seconds."""
-_LOOK_SPACING = 0.2
-"""Seconds between the looks of all workers of a host, on average: many of them need not look as often as one."""
-_LONGEST_LOOK_PAUSE = 10.0
-"""Seconds between the looks of each, however many they are: most of them may be dead, and not be known to be."""
 _DEATH_CHECK_SPAN = 1.0
 """Seconds within which each worker looks after a process has ended that it watched."""
 _PAST_LEASE = 0.1
@@ -43,10 +43,8 @@ _LEASE_END_SPACING = 0.01
 """Seconds between the looks of all workers at a lease that ends, on average."""
 _LONGEST_LEASE_END_WAIT = 2.0
 """Seconds within which each has looked: most of the others may be dead, too."""
-_PRUNE_PAUSE = 600.0
-_PRUNE_SPACING = 20.0
-_LONGEST_PRUNE_PAUSE = 3600.0
-"""Each goes through the table on its own, so that none may be put off for ever."""
+_PRUNE_AGAIN = 0.8
+"""Seconds before the next stretches are looked at while there is much to remove."""
 _PRUNE_STRETCHES = 20
 """How many stretches of jobs are looked at in one go; the next goes on from there."""
 _PRUNE_MAX = 1_000
@@ -79,8 +77,9 @@ class Janitor(Service):
         self._dispatcher = dispatcher
         self._time = time
         self._fleet = fleet or FleetPacing()
-        self._lease = lease / SECOND
-        self._soon = lease_horizon(lease)
+        self._sweeps = sweep_interval(lease / SECOND)
+        # A lease is renewed when a third of it is over: one that is half over is late, and seen before it ends.
+        self._soon = lease // 2
         self._retention = retention
         self._keep_per_schedule = keep_per_schedule
         self._pruned_through: JobId = ""
@@ -89,16 +88,15 @@ class Janitor(Service):
         self._next_sweep = 0
         self._sweep_pause = 0.0
         # Not at the start, when there are jobs to see to.
-        self._next_prune = _from_now(_PRUNE_PAUSE * random.uniform(0.1, 0.2))
+        self._next_prune = _from_now(PRUNE.alone * random.uniform(0.1, 0.2))
         self._neighbours = ProcessWatcher(self._look_after_an_end)
         self._end_of_lease: asyncio.TimerHandle | None = None
         self._strays: frozenset[Token] = frozenset()
 
     def take_strays(self, strays: frozenset[Token]) -> None:
-        """Rescue, from this very worker, claims that it holds without knowing why.
+        """Rescue, from this very worker, claims that it holds without knowing why: no one else would while it lives.
 
-        A rescue may be carried out while its answer is lost, and a store that was restored may bring a settled
-        claim back. No one else would rescue them from a worker that lives.
+        The answer to a rescue may have been lost, or a store that was restored may have brought a settled claim back.
         """
         self._strays |= strays
         if strays:
@@ -107,18 +105,15 @@ class Janitor(Service):
     def look_soon(self) -> None:
         """Get to know the workers anew, because there may be others."""
         # Of many, it is enough that one gets to know the new one soon.
-        self.wakeup.set_after(random.uniform(0, self._between_looks()))
+        self.wakeup.set_after(random.uniform(0, self._fleet.share(WATCH_PROCESSES)))
 
     def sweep_soon(self) -> None:
         """Sweep, because a heartbeat has seen that there is something to rescue."""
         self._next_sweep = 0
-        self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
+        self._look_after_an_end()
 
     def expect_end_of_lease(self, left: Micros) -> None:
-        """Look when the first lease of the others ends; a later answer takes the place of this one.
-
-        All workers expect it, and look in turn: the first takes over what there is, the others find nothing.
-        """
+        """Look, in turn with all workers, when the first lease of the others ends; a later answer replaces this one."""
         if self._end_of_lease is not None:
             self._end_of_lease.cancel()
         turn = self._fleet.wait(spacing=_LEASE_END_SPACING, at_most=_LONGEST_LEASE_END_WAIT)
@@ -127,7 +122,7 @@ class Janitor(Service):
 
     def count_again(self) -> None:
         """Look and sweep at once if so few workers are left that they were to do it far more often."""
-        if self._between_sweeps() * 2 < self._sweep_pause:
+        if self._fleet.share(self._sweeps) * 2 < self._sweep_pause:
             self._next_sweep = 0
             self.wakeup.set()
 
@@ -146,47 +141,31 @@ class Janitor(Service):
         if gone:
             _log_deaths(await self._store.bury(gone), "whose process is gone")
         over = any(peer.lease_left < 0 for peer in peers)
-        if over:
+        if over and (later := [peer.lease_left for peer in peers if peer.lease_left >= 0]):
             # Those that died with it are next, maybe long before a heartbeat tells.
-            self._expect_next_end(peers)
+            self.expect_end_of_lease(min(later))
         await self._settle_strays()
         if gone or over or monotonic() >= self._next_sweep:
-            self._sweep_pause = self._between_sweeps()
-            self._next_sweep = _from_now(self._sweep_pause * random.uniform(0.8, 1.2))
+            self._sweep_pause = self._fleet.pause(self._sweeps)
+            self._next_sweep = _from_now(self._sweep_pause)
             await self._rescue()
         if monotonic() >= self._next_prune:
             await self._prune()
         return self._until_next_look(peers)
 
-    def _until_next_look(self, peers: list[PeerWorker]) -> float:
+    def _until_next_look(self, peers: Sequence[PeerWorker]) -> float:
         next_upkeep = self._next_prune if self._watched else min(self._next_sweep, self._next_prune)
         upkeep = max(0.0, (next_upkeep - monotonic()) / SECOND)
-        return upkeep if self._watches(peers) else min(upkeep, self._until_own_look(peers))
-
-    def _until_own_look(self, peers: list[PeerWorker]) -> float:
-        """All workers of a host see the same, and take turns."""
-        near = 1 + sum(peer.same_host for peer in peers)
-        return self._between_looks(among=near) * random.uniform(0.9, 1.1)
-
-    def _between_looks(self, *, among: int | None = None) -> float:
-        return self._fleet.share(_LOOK_PAUSE, spacing=_LOOK_SPACING, at_most=_LONGEST_LOOK_PAUSE, among=among)
-
-    def _between_sweeps(self) -> float:
-        return sweep_pause(self._fleet, self._lease)
+        near = [WatchedProcess(peer.pid, peer.pid_started) for peer in peers if peer.same_host]
+        if self._neighbours.watch(near) and self._store.hears_others:
+            # This worker is told when one of them ends or another one starts.
+            return upkeep
+        # All workers of a host see the same, and take turns.
+        return min(upkeep, self._fleet.pause(WATCH_PROCESSES, among=1 + len(near)))
 
     def _look_after_an_end(self) -> None:
         # The first worker to look buries it; the others find nothing to do.
-        wait = self._fleet.wait(at_most=_DEATH_CHECK_SPAN)
-        asyncio.get_running_loop().call_later(wait, self.wakeup.set)
-
-    def _watches(self, peers: list[PeerWorker]) -> bool:
-        """Whether this worker is told when one of them ends or another one starts."""
-        watched = self._neighbours.watch([WatchedProcess(p.pid, p.pid_started) for p in peers if p.same_host])
-        return watched and self._store.hears_others
-
-    def _expect_next_end(self, peers: list[PeerWorker]) -> None:
-        if later := [peer.lease_left for peer in peers if peer.lease_left >= 0]:
-            self.expect_end_of_lease(min(later))
+        self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
 
     async def _rescue(self) -> None:
         dead, orphans = await self._store.rescue(self._identity.worker_id, new_token())
@@ -230,9 +209,7 @@ class Janitor(Service):
             log.info("removed the records of %d old job(s)", removed)
         if self._limits_in_use():
             await self._store.prune_gates()
-        more = removed >= _PRUNE_MAX
-        pause = self._fleet.share(_PRUNE_PAUSE, spacing=_PRUNE_SPACING, at_most=_LONGEST_PRUNE_PAUSE)
-        self._next_prune = _from_now(_LOOK_PAUSE if more else pause * random.uniform(0.8, 1.2))
+        self._next_prune = _from_now(_PRUNE_AGAIN if removed >= _PRUNE_MAX else self._fleet.pause(PRUNE))
 
 
 def _log_deaths(dead: Sequence[WorkerId], proof: str) -> None:
@@ -287,11 +264,7 @@ class ProcessWatcher:
         except OSError:
             # It has just ended, or this kernel, or what confines us, does not allow it.
             return
-        try:
-            self._loop.add_reader(descriptor, self._end, process)
-        except NotImplementedError:
-            os.close(descriptor)
-            return
+        self._loop.add_reader(descriptor, self._end, process)
         self._watched[process] = descriptor
         if is_gone(*process):
             # Its id may belong to another process by now, whose end says nothing.

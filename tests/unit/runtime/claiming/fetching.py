@@ -12,12 +12,13 @@ from duetime.model.outcome import Outcome, Released
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.claiming.fetcher import Fetcher
-from duetime.runtime.fleet_pacing import LONGEST_WAIT, REQUEST_SPACING, FleetPacing
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import RunSpeed, Slots
+from duetime.runtime.service import LONGEST_WAIT, REQUEST_SPACING, FleetPacing
+from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import ClaimRequest, NextDue, Store
 from tests.unit.runtime.kit import NoHealth, StillTime, claim
 
@@ -98,9 +99,10 @@ class OneJob:
 class Later(OneJob):
     """A store whose job falls due so many seconds from now."""
 
-    def __init__(self, story: list[str], *, due_in: int | None) -> None:
+    def __init__(self, story: list[str], *, due_in: int | None, limited: bool = False) -> None:
         super().__init__(story)
         self._due_at = None if due_in is None else due_in * SECOND
+        self._limited = limited
         self.meanwhile: Callable[[], None] = lambda: None
 
     async def claim(self, _demand: ClaimRequest) -> list[Claim]:
@@ -108,7 +110,8 @@ class Later(OneJob):
 
     async def next_due(self, queues: object, tasks: object) -> NextDue:
         self.meanwhile()
-        return (await super().next_due(queues, tasks))._replace(due_at=self._due_at)
+        found = await super().next_due(queues, tasks)
+        return found._replace(due_at=self._due_at, limited=self._limited)
 
 
 HANDLER = Handler(
@@ -125,15 +128,17 @@ def idle_fetcher(
     slots: Slots | None = None,
     watched: bool = False,
     window: Micros = SECOND,
+    queues: tuple[str, ...] = ("default",),
+    time: StoreClock | None = None,
 ) -> Fetcher:
     return Fetcher(
         store=cast("Store", store),
-        identity=WorkerIdentity(queues=("default",), slots=2),
+        identity=WorkerIdentity(queues=queues, slots=2),
         handlers=handlers or {},
-        queues=("default",),
+        queues=queues,
         slots=slots or Slots(2, {}),
         dispatcher=cast("Dispatcher", dispatcher or Idle()),
-        time=StillTime(),
+        time=time or StillTime(),
         health=NoHealth(),
         fleet=crowd or FleetPacing(),
         window=window,

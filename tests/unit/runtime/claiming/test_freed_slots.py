@@ -110,9 +110,10 @@ async def test_a_slot_that_comes_free_while_the_store_is_asked_is_judged_by_the_
 
 
 async def test_a_slot_that_comes_free_is_offered_to_jobs_under_limits_that_have_lacked_one() -> None:
-    fetcher = idle_fetcher(store=Later([], due_in=3_600), dispatcher=Busy([]), handlers={"task": HANDLER})
+    store = Later([], due_in=3_600, limited=True)
+    fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER})
     with fetcher.limited.turn(at_latest=3_600):
-        fetcher.limited.had_no_room()
+        fetcher.limited.starved = True
     assert await woken_by_a_free_slot(fetcher)
 
 

@@ -45,10 +45,6 @@ def ask(mine: LimitedClaimPolicy, *answers: LimitedClaims, asked: int = 1) -> No
             mine.answered(answer, asked=asked, now=0)
 
 
-def roomy(_: str) -> int:
-    return 1
-
-
 def claims(count: int) -> list[Any]:
     return [object()] * count
 
@@ -59,7 +55,7 @@ def test_a_worker_without_limits_never_asks_until_the_store_says_so() -> None:
     assert not mine.wanted
     mine.look_ahead(NextDue(0, None))
     assert not mine.wanted
-    mine.learn(in_use=True)
+    mine.look_ahead(NextDue(0, None, limited=True))
     assert mine.wanted
     assert mine.sooner(10) == 0
 
@@ -76,7 +72,7 @@ def test_a_worker_with_limits_asks_at_its_start_and_when_something_stirs(clock: 
 
 def test_limits_that_are_no_longer_in_use_are_not_asked_for() -> None:
     mine = turns()
-    mine.learn(in_use=True)
+    mine.look_ahead(NextDue(0, None, limited=True))
     ask(mine, NOTHING)
     mine.look_ahead(NextDue(0, None, limited=False))
     mine.ask_again()
@@ -148,7 +144,7 @@ def test_a_full_answer_waits_for_a_slot_and_lets_nobody_take_slots_in_advance() 
     ask(mine, LimitedClaims(claims(3), None), asked=3)
     assert mine.waits_for_slots
     assert not mine.wanted
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert mine.wanted
 
 
@@ -156,41 +152,39 @@ def test_a_short_answer_does_not_wait_for_slots() -> None:
     mine = turns(limit=9)
     ask(mine, LimitedClaims(claims(2), None), asked=3)
     assert not mine.waits_for_slots
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert not mine.wanted
 
 
 def test_without_room_it_asks_when_there_is_some(clock: Monotonic) -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.had_no_room()
+        mine.starved = True
     assert not mine.wanted
     assert mine.sooner(10) == 9
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert mine.wanted
 
 
 def test_a_queue_that_was_full_is_asked_for_when_it_has_room() -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.are_full(["mail"])
+        mine.queue_full = True
         mine.answered(NOTHING, asked=3, now=0)
-        mine.are_full([])
     assert not mine.waits_for_slots, "the slots of other queues may be used in advance"
-    mine.room_made({"mail": 0, "default": 1}.__getitem__)
     assert not mine.wanted
-    mine.room_made({"mail": 1, "default": 1}.__getitem__)
+    mine.slot_freed()
     assert mine.wanted
     ask(mine, NOTHING)
-    mine.room_made(roomy)
+    mine.slot_freed()
     assert not mine.wanted
 
 
 def test_a_queue_that_gets_room_while_the_store_is_asked_is_asked_for_again() -> None:
     mine = turns(limit=1)
     with mine.turn(at_latest=9):
-        mine.are_full(["mail"])
-        mine.room_made(roomy)
+        mine.queue_full = True
+        mine.slot_freed()
         mine.answered(NOTHING, asked=3, now=0)
     assert mine.wanted
 

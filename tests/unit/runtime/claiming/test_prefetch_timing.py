@@ -9,9 +9,10 @@ import pytest
 
 from duetime.model.job import Claim
 from duetime.model.time import MILLISECOND, SECOND, Instant
-from duetime.runtime.claiming.fetcher import Fetcher, PrefetchTiming
-from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.claiming import fetcher as module
+from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.running.slots import Slots
+from duetime.runtime.service import FleetPacing
 from duetime.stores.base import ClaimRequest, NextDue
 from tests.unit.runtime.claiming.fetching import HANDLER, Busy, OneJob, Stuck, idle_fetcher, is_woken
 from tests.unit.runtime.kit import claim
@@ -44,7 +45,7 @@ async def test_more_is_claimed_ahead_as_soon_as_half_is_started_also_if_some_sta
     fetcher = idle_fetcher(store=store, dispatcher=Busy([]), handlers={"task": HANDLER}, slots=Slots(10, {}))
     store.fetcher = fetcher
     for n in range(6):
-        fetcher.hold.add(claim(f"held {n}", due_at=SECOND // 2))
+        fetcher.hold.add([claim(f"held {n}", due_at=SECOND // 2)])
     assert await fetcher.round() == 0, (
         "four were asked for and found, and the six before have started meanwhile"
     )
@@ -95,12 +96,12 @@ async def test_what_a_claim_ahead_has_left_is_looked_for_before_anything_else() 
 async def test_who_keeps_up_with_jobs_that_are_always_due_gets_ahead_of_them() -> None:
     story: list[str] = []
     fetcher = fetcher_of(Told(story, due_at=0, ahead=[claim("held", due_at=SECOND)]))
-    for _ in range(2):
-        assert await fetcher.round() == 0
-    assert story == ["due", "next due", "ahead"] * 2
+    assert await fetcher.round() == 0
+    assert story == ["due", "next due", "ahead"]
+    fetcher.hold.take_all()
 
 
-async def test_who_has_found_nothing_ahead_does_not_look_for_it_every_time() -> None:
+async def test_a_worker_that_keeps_up_does_not_claim_ahead_every_time() -> None:
     story: list[str] = []
     fetcher = fetcher_of(Told(story, due_at=0))
     for _ in range(2):
@@ -188,7 +189,7 @@ async def test_no_more_is_held_of_a_queue_than_it_has_slots_and_what_is_taken_aw
     await fetcher.round()
     assert store._story == ["next due", "ahead 3"], "the queue has no slots left to look for"
     fetcher.wakeup.clear()
-    assert fetcher.take(fetcher.hold.claims[0].job_id) is not None
+    assert fetcher.take(next(iter(fetcher.hold.claims))) is not None
     assert await is_woken(fetcher)
     await fetcher.round()
     assert store._story == ["next due", "ahead 3", "next due", "ahead 1"]
@@ -211,7 +212,8 @@ async def test_beyond_its_slots_a_worker_holds_jobs_of_tasks_alone_whose_own_run
     busy.speed.duration, busy.speed.by_task = 1, paces
     handlers = {"slow": HANDLER, "quick": HANDLER}
     fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(10, {}))
-    await fetcher.round()
+    for _ in asked:
+        await fetcher.round()
     assert store.asked == asked
     fetcher.hold.take_all()
 
@@ -225,41 +227,18 @@ async def test_nobody_asks_for_more_of_short_runs_while_there_are_slots_for_all_
     assert store._story == ["next due", "ahead 10"]
 
 
-class OfLongRuns(Rich):
-    """A store that has nothing but jobs of the slow task."""
-
-    async def claim(self, demand: ClaimRequest) -> list[Claim]:
-        return await super().claim(demand) if "slow" in demand.tasks else []
-
-
-async def test_jobs_that_last_are_claimed_again_when_half_of_their_slots_worth_has_started() -> None:
-    store, busy = OfLongRuns([], due_at=SECOND // 8), Willing([])
-    busy.speed.duration = 1
-    handlers = {"slow": HANDLER, "task": HANDLER}
-    fetcher = idle_fetcher(store=store, dispatcher=busy, handlers=handlers, slots=Slots(4, {}))
-    await fetcher.round()
-    told: list[bool] = []
-    for held in fetcher.hold.claims[:2]:
-        fetcher.wakeup.clear()
-        fetcher.hold.take(held.job_id)
-        fetcher._start_held([held])
-        told.append(await is_woken(fetcher))
-    assert told == [False, True]
-    fetcher.hold.take_all()
-
-
 async def test_a_slot_that_a_waiting_claim_takes_makes_room_for_what_could_not_be_held() -> None:
     ahead = [claim(f"held {n}", due_at=SECOND // 2) for n in range(2)]
     slots, willing = Slots(2, {}), Willing([])
     store = Told([], due_at=SECOND // 2, ahead=ahead)
     fetcher = idle_fetcher(store=store, dispatcher=willing, handlers={"task": HANDLER}, slots=slots)
     await fetcher.round()
-    assert fetcher._ahead.left_some
+    assert fetcher._more_ahead
     fetcher.hold.add_due(fetcher.hold.take_all())
     willing.speed.duration, willing.speed.gap = 1, SECOND
     fetcher.wakeup.clear()
     fetcher.slot_freed()
-    assert not fetcher._ahead.left_some
+    assert not fetcher._more_ahead
     assert await is_woken(fetcher)
 
 
@@ -281,46 +260,68 @@ async def test_who_has_given_claims_back_holds_no_more_than_it_has_slots_for() -
     assert fetcher.hold.room == 10
 
 
-class TestAheadTurns:
-    """`AheadTurns`, for a window of sixteen."""
+class Clocked(Told):
+    """A store whose next job falls due at a set moment of a clock that the test moves."""
 
-    @pytest.fixture
-    def turns(self) -> PrefetchTiming:
-        return PrefetchTiming(16)
-
-    @pytest.mark.parametrize(("wait", "pause"), [(1, 0), (15, 0), (16, 1), (100, 85)])
-    def test_what_is_near_is_claimed_and_what_is_far_awaited(
-        self, turns: PrefetchTiming, wait: int, pause: int
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *, due_at: Instant, ahead: Sequence[Claim] = ()
     ) -> None:
-        assert turns.pause(wait, now=0, roomy=True) == pause
+        super().__init__([], due_at=due_at, ahead=ahead)
+        self.now = SECOND
+        monkeypatch.setattr(module, "monotonic", lambda: self.now)
 
-    @pytest.mark.parametrize(("wait", "pause"), [(9, 8), (15, 8), (16, 8), (100, 85)])
-    def test_two_claims_are_half_a_window_apart(self, turns: PrefetchTiming, wait: int, pause: int) -> None:
-        turns.taken(1, all_room=False, now=0)
-        assert turns.pause(wait, now=0, roomy=True) == pause
-        assert turns.pause(wait - pause, now=pause, roomy=True) == 0
+    async def next_due(self, queues: object, tasks: object) -> NextDue:
+        return (await super().next_due(queues, tasks))._replace(now=self.now, due_at=self._due_at)
 
-    def test_unless_something_falls_due_before(self, turns: PrefetchTiming) -> None:
-        turns.taken(1, all_room=False, now=0)
-        assert turns.pause(8, now=0, roomy=True) == 0
 
-    def test_what_finds_no_room_is_awaited_until_there_is_some(self, turns: PrefetchTiming) -> None:
-        turns.taken(1, all_room=True, now=0)
-        assert turns.pause(12, now=0, roomy=False) == 12
-        assert turns.pause(12, now=0, roomy=True) == 0
+@pytest.mark.parametrize(("wait", "pause"), [(0.2, 0.2), (0.95, 0.0125), (10, 9.0625)])
+async def test_what_is_near_is_claimed_and_what_is_far_awaited(
+    monkeypatch: pytest.MonkeyPatch, wait: float, pause: float
+) -> None:
+    store = Clocked(monkeypatch, due_at=SECOND + int(wait * SECOND))
+    assert await fetcher_of(store)._look_ahead() == pytest.approx(pause)
+    assert ("ahead" in store._story) is (wait == 0.2)
 
-    def test_room_is_filled_at_once(self, turns: PrefetchTiming) -> None:
-        turns.taken(1, all_room=True, now=0)
-        turns.room_made()
-        assert turns.pause(12, now=0, roomy=True) == 0
-        assert not turns.left_some
 
-    def test_nobody_catches_up_without_room(self, turns: PrefetchTiming) -> None:
-        assert turns.catches_up(now=0, roomy=True)
-        assert not turns.catches_up(now=0, roomy=False)
+async def test_two_claims_ahead_are_half_a_window_apart_unless_a_job_falls_due_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = Clocked(monkeypatch, due_at=2 * SECOND - 100_000)
+    fetcher = fetcher_of(store)
+    fetcher._ahead_from = SECOND + SECOND // 2
+    assert await fetcher._look_ahead() == 0.5
+    assert "ahead" not in store._story
+    store._due_at = SECOND + SECOND // 2
+    await fetcher._look_ahead()
+    assert "ahead" in store._story
 
-    def test_a_vain_attempt_to_catch_up_is_repeated_after_half_a_window(self, turns: PrefetchTiming) -> None:
-        turns.taken(0, all_room=False, now=0)
-        assert [turns.catches_up(now=now, roomy=True) for now in (7, 8)] == [False, True]
-        turns.taken(1, all_room=False, now=8)
-        assert turns.catches_up(now=8, roomy=True)
+
+async def test_what_finds_no_room_is_awaited_until_there_is_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = [claim(f"held {n}", due_at=9 * SECOND) for n in range(4)]
+    store = Clocked(monkeypatch, due_at=SECOND + SECOND // 2, ahead=held)
+    fetcher = fetcher_of(store, slots=4)
+    assert await fetcher._look_ahead() == 0
+    store._story.clear()
+    assert await fetcher._look_ahead() == 0.5, "all room is taken"
+    assert "ahead" not in store._story
+    fetcher.hold.take_all()
+    assert await fetcher._look_ahead() == 0
+    assert "ahead" in store._story
+    fetcher.hold.take_all()
+
+
+@pytest.mark.parametrize(("room", "again"), [(True, True), (False, False)])
+async def test_a_worker_catches_up_only_with_room_and_not_again_before_half_a_window_has_passed(
+    monkeypatch: pytest.MonkeyPatch, *, room: bool, again: bool
+) -> None:
+    store = Clocked(monkeypatch, due_at=0)
+    fetcher = fetcher_of(store)
+    if not room:
+        fetcher.hold._budget = lambda: 0
+    asked: list[bool] = []
+    for later in (0, SECOND // 2 - 1, 1):
+        store.now += later
+        store._story.clear()
+        await fetcher._look_ahead(keeps_up=True)
+        asked.append("ahead" in store._story)
+    assert asked == [room, False, again]

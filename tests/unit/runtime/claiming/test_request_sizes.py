@@ -6,16 +6,14 @@ from typing import cast
 
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND
-from duetime.runtime.claiming.claim_requests import ClaimGroup, ClaimRequests
-from duetime.runtime.claiming.held_claims import HeldClaims
-from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.claiming.fetcher import Fetcher, TaskGroup
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.stores.base import JobStore
-from tests.unit.runtime.kit import StillTime, claim
+from tests.unit.runtime.claiming.fetching import idle_fetcher
+from tests.unit.runtime.kit import claim
 
-PLAIN, IN_CHILD = ClaimGroup(("plain",)), ClaimGroup(("heavy",), in_child=True)
+PLAIN, IN_CHILD = TaskGroup(("plain",)), TaskGroup(("heavy",), in_child=True)
 
 
 def handler(name: str, *, cpu: bool = False) -> Handler:
@@ -25,34 +23,15 @@ def handler(name: str, *, cpu: bool = False) -> Handler:
     )
 
 
-def holding() -> HeldClaims:
-    return HeldClaims(
-        budget=lambda: 10,
-        slots=10,
-        window=SECOND,
-        time=StillTime(),
-        on_due=lambda claims: claims,
-        on_late=lambda _: None,
-    )
-
-
-def requests(slots: Slots, *queues: str, held: HeldClaims | None = None) -> ClaimRequests:
-    return ClaimRequests(
-        cast("JobStore", None),
-        identity=WorkerIdentity(queues=queues, slots=slots.total),
-        time=StillTime(),
-        handlers={"plain": handler("plain"), "heavy": handler("heavy", cpu=True)},
-        queues=queues,
-        slots=slots,
-        held=holding() if held is None else held,
-        limits={},
-    )
+def fetcher_with(slots: Slots, *queues: str) -> Fetcher:
+    handlers = {"plain": handler("plain"), "heavy": handler("heavy", cpu=True)}
+    return idle_fetcher(handlers=handlers, slots=slots, queues=queues)
 
 
 def test_what_starts_now_fits_the_slots_that_each_queue_has_left() -> None:
     slots = Slots(4, {"mail": 2})
     slots.take(claim(queue="mail"))
-    found = requests(slots, "mail", "default").request(PLAIN, 3, below_priority=4)
+    found = fetcher_with(slots, "mail", "default")._request(PLAIN, 3, below_priority=4)
     assert dict(found.queues) == {"mail": 1, "default": 3}
     assert (found.tasks, found.limit, found.below_priority) == (("plain",), 3, 4)
     assert (found.ahead, found.unstarted) == (0, False)
@@ -61,14 +40,14 @@ def test_what_starts_now_fits_the_slots_that_each_queue_has_left() -> None:
 def test_a_queue_without_room_is_not_asked_for() -> None:
     slots = Slots(4, {"mail": 1})
     slots.take(claim(queue="mail"))
-    assert requests(slots, "mail").request(PLAIN, 3).queues == ()
+    assert fetcher_with(slots, "mail")._request(PLAIN, 3).queues == ()
 
 
 def test_what_waits_here_may_be_more_than_there_are_free_slots() -> None:
     slots = Slots(1, {})
     slots.take(claim())
-    asked = requests(slots, "default")
-    in_advance, ahead = asked.request(PLAIN, 5, hold=True), asked.request(PLAIN, 5, hold=True, ahead=SECOND)
+    asked = fetcher_with(slots, "default")
+    in_advance, ahead = asked._request(PLAIN, 5, hold=True), asked._request(PLAIN, 5, hold=True, ahead=SECOND)
     assert in_advance.queues == ahead.queues == (("default", 5),)
     assert (in_advance.unstarted, in_advance.ahead) == (True, 0)
     assert (ahead.unstarted, ahead.ahead) == (False, SECOND)
@@ -77,37 +56,34 @@ def test_what_waits_here_may_be_more_than_there_are_free_slots() -> None:
 async def test_what_is_held_of_a_queue_is_no_more_than_the_slots_it_has_left() -> None:
     slots = Slots(9, {"mail": 4})
     slots.take(claim("runs", queue="mail"))
-    held = holding()
-    asked = requests(slots, "mail", "default", held=held)
+    asked = fetcher_with(slots, "mail", "default")
     for job_id, queue in (("a", "mail"), ("b", "mail"), ("c", "default")):
-        held.add(claim(job_id, queue=queue))
+        asked.hold.add([claim(job_id, queue=queue)])
     left = {"mail": 1, "default": 5}
     assert (
-        dict(asked.request(PLAIN, 5, hold=True).queues)
-        == dict(asked.request(PLAIN, 5, hold=True, ahead=SECOND).queues)
+        dict(asked._request(PLAIN, 5, hold=True).queues)
+        == dict(asked._request(PLAIN, 5, hold=True, ahead=SECOND).queues)
         == left
     )
-    assert (asked.queue_room_to_hold("mail", 1), asked.queue_room_to_hold("default", 5)) == (1, 5)
-    held.add(claim("d", queue="mail"))
-    assert dict(asked.request(PLAIN, 5, hold=True, ahead=SECOND).queues) == {"default": 5}
-    held.take_all()
+    assert (asked._queue_room_to_hold("mail", 1), asked._queue_room_to_hold("default", 5)) == (1, 5)
+    asked.hold.add([claim("d", queue="mail")])
+    assert dict(asked._request(PLAIN, 5, hold=True, ahead=SECOND).queues) == {"default": 5}
+    asked.hold.take_all()
 
 
 def test_no_two_questions_have_the_same_name() -> None:
-    asked = requests(Slots(1, {}), "default")
-    assert asked.request(PLAIN, 1).claim_id != asked.request(PLAIN, 1).claim_id
+    asked = fetcher_with(Slots(1, {}), "default")
+    assert asked._request(PLAIN, 1).claim_id != asked._request(PLAIN, 1).claim_id
 
 
 def test_no_queue_is_always_the_first() -> None:
-    asked = requests(Slots(1, {}), "one", "other")
-    assert {asked.request(PLAIN, 1).queues[0][0] for _ in range(100)} == {"one", "other"}
+    asked = fetcher_with(Slots(1, {}), "one", "other")
+    assert {asked._request(PLAIN, 1).queues[0][0] for _ in range(100)} == {"one", "other"}
 
 
 async def test_children_are_not_waited_for() -> None:
-    held = holding()
-    asked = requests(Slots(4, {}, children=2), "default", held=held)
-    asked.groups()
-    assert (asked.room(PLAIN), asked.room(IN_CHILD)) == (4, 2)
-    held.add(claim(task="heavy"))
-    assert (asked.room_to_hold(PLAIN), asked.room_to_hold(IN_CHILD)) == (9, 1)
-    held.take_all()
+    asked = fetcher_with(Slots(4, {}, children=2), "default")
+    asked._groups()
+    asked.hold.add([claim(task="heavy")])
+    assert (asked._room_to_hold(PLAIN), asked._room_to_hold(IN_CHILD)) == (4, 1)
+    asked.hold.take_all()

@@ -13,7 +13,7 @@ import pytest
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.base import Trigger
-from duetime.runtime.fleet_pacing import FleetPacing
+from duetime.runtime.service import POLL_SCHEDULES, FleetPacing
 from duetime.runtime.upkeep import firing as module
 from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.stores.base import DueSchedules, PulseFindings, Store
@@ -72,7 +72,7 @@ async def sleep_after(shelf: Shelf) -> float:
 
 
 async def test_with_nothing_to_do_it_looks_again_after_a_while() -> None:
-    assert await sleep_after(Shelf()) == module.POLL_PAUSE
+    assert await sleep_after(Shelf()) == POLL_SCHEDULES.alone
 
 
 async def test_while_heartbeats_look_it_sleeps_until_it_is_told_or_the_next_comes_up() -> None:
@@ -132,7 +132,7 @@ async def test_of_many_workers_those_that_come_too_late_leave_the_firing_to_othe
     shelf = Shelf()
     pauses = [await pause_after_its_time(firer_of(shelf, workers=10_000), shelf) for _ in range(20)]
     assert max(pauses) > 3
-    assert max(pauses) <= 2 + module.POLL_PAUSE
+    assert max(pauses) <= 2 + POLL_SCHEDULES.alone
 
 
 async def test_of_few_workers_each_stays_ready() -> None:
@@ -280,5 +280,5 @@ async def test_triggers_of_schedules_that_are_gone_are_forgotten(monkeypatch: py
     for number in range(9):
         shelf.due = (schedule(NOW - number),)
         await firer.round()
-        assert len(firer._triggers) <= 3
+        assert firer._read.cache_info().currsize <= 3
     assert len(shelf.fired) == 9

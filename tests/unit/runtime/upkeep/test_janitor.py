@@ -12,9 +12,9 @@ from duetime.model.job import Claim
 from duetime.model.outcome import Crashed, Outcome
 from duetime.model.retention import Retention
 from duetime.model.time import SECOND, Instant, Micros
-from duetime.runtime.fleet_pacing import FleetPacing
 from duetime.runtime.identity import WorkerIdentity, process_started
 from duetime.runtime.running.dispatcher import Dispatcher
+from duetime.runtime.service import FleetPacing, Interval
 from duetime.runtime.store_clock import monotonic
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.stores.base import PeerWorker, PruneResult, RescueResult, Store
@@ -219,7 +219,8 @@ async def test_a_neighbour_that_dies_is_buried_without_a_look() -> None:
 async def test_the_janitor_looks_soon_when_there_may_be_other_workers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("duetime.runtime.upkeep.janitor._LOOK_PAUSE", 0.001)
+    often = Interval(0.001, spacing=0.0, longest=0.001)
+    monkeypatch.setattr("duetime.runtime.upkeep.janitor.WATCH_PROCESSES", often)
     janitor = janitor_of(Ward(started_at=None))
     janitor.look_soon()
     await asyncio.wait_for(janitor.wakeup.wait(None), 10)

@@ -6,14 +6,14 @@ import threading
 import pytest
 
 from duetime.model.time import SECOND
-from duetime.runtime.upkeep import loop_watch
-from duetime.runtime.upkeep.loop_watch import HANG_LIMIT, LoopWatch
+from duetime.runtime.upkeep import lease
+from duetime.runtime.upkeep.lease import HANG_LIMIT, LoopWatch
 
 
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0
-        monkeypatch.setattr(loop_watch, "monotonic", lambda: self.now)
+        monkeypatch.setattr(lease, "monotonic", lambda: self.now)
 
 
 @pytest.fixture

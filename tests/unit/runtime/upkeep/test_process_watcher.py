@@ -117,16 +117,3 @@ async def test_a_python_that_was_built_without_descriptors_of_processes_watches_
     monkeypatch.delattr(os, "pidfd_open")
     with living() as process, closing(ProcessWatcher(never)) as watching:
         assert not watching.watch([process])
-
-
-async def test_an_event_loop_that_cannot_watch_descriptors_leaves_none_open(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def refuse(*_: object) -> None:
-        raise NotImplementedError
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", refuse)
-    with living() as process:
-        before = descriptors()
-        assert not ProcessWatcher(never).watch([process])
-        assert descriptors() == before

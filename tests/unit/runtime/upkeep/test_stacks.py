@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
-from duetime.runtime.upkeep import loop_watch as stacks
-from duetime.runtime.upkeep.loop_watch import AnyTask, describe_stacks
+from duetime.runtime.upkeep import commands as stacks
+from duetime.runtime.upkeep.commands import AnyTask, describe_stacks
 
 
 async def innermost(gate: asyncio.Event) -> None:

@@ -13,9 +13,10 @@ from duetime.model.job import JobId
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.worker import Command, WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.service import FleetPacing
 from duetime.runtime.store_clock import StoreClock, boottime
-from duetime.runtime.upkeep import pulse as module
-from duetime.runtime.upkeep.pulse import LeaseTiming, PulseThread
+from duetime.runtime.upkeep import lease as module
+from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.stores.base import Pulse, PulseQuery, Store
 
 
@@ -111,9 +112,10 @@ def pulsation(store: Any, listener: Listener, *, lease: Micros) -> PulseThread:
         store=cast("Store", store),
         info=listener.identity.info,
         lease=LeaseTiming(length=lease),
-        listener=listener,
+        listener=cast("Any", listener),
         time=StoreClock(),
         on_hang=lambda: None,
+        fleet=FleetPacing(),
     )
 
 
@@ -278,7 +280,7 @@ async def test_no_look_for_requests_keeps_a_worker_from_giving_up_before_its_lea
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The second heartbeat comes as late as it may.
-    monkeypatch.setattr("duetime.runtime.upkeep.pulse.random.uniform", lambda _least, most: most)
+    monkeypatch.setattr("duetime.runtime.upkeep.lease.random.uniform", lambda _least, most: most)
 
     class Silent(PulsingStore):
         renewed = 0.0
@@ -485,20 +487,27 @@ async def test_stacks_are_answered_by_the_thread_of_the_pulse_while_the_loop_is_
 
 
 @pytest.mark.parametrize(("stats", "period"), [(WorkerStats(), 10.0), (WorkerStats(running=1), 1.0)])
-async def test_the_loop_is_watched_closely_while_jobs_run_in_it(stats: WorkerStats, period: float) -> None:
-    listener = Listener()
+async def test_the_loop_is_watched_closely_while_jobs_run_in_it(
+    stats: WorkerStats, period: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listener, waits, waited = Listener(), list[float | None](), threading.Event()
     listener.reported = stats
-    pulse = pulsation(PulsingStore(), listener, lease=SECOND)
-    pulse._period()
-    assert pulse._period() == period
+    pulse = pulsation(PulsingStore(), listener, lease=3600 * SECOND)
 
+    async def wait(seconds: float | None) -> None:
+        waits.append(seconds)
+        if len(waits) == 2:
+            waited.set()
+            await asyncio.Event().wait()
 
-async def test_the_loop_is_watched_closely_for_a_while_after_jobs_have_ended() -> None:
-    listener = Listener()
-    pulse = pulsation(PulsingStore(), listener, lease=SECOND)
-    pulse._period()
-    listener.reported = WorkerStats(done=1)
-    assert [pulse._period(), pulse._period()] == [1.0, 10.0]
+    monkeypatch.setattr(pulse._wake, "wait", wait)
+    monkeypatch.setattr(pulse._watch, "ask", lambda **_: None)  # It is in one loop with what it watches.
+    beating = asyncio.create_task(pulse._beat_until_stopped())
+    pulse._deadline = 2**62
+    while not waited.is_set():  # noqa: ASYNC110 - a few turns of the loop
+        await asyncio.sleep(0)
+    beating.cancel()
+    assert waits[1] == period
 
 
 @pytest.mark.usefixtures("often")
@@ -529,4 +538,69 @@ async def test_a_worker_that_cannot_register_anew_says_so(caplog: pytest.LogCapt
     await pulse.start()
     await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
-    assert f"worker {listener.identity.worker_id} cannot register anew yet: away" in caplog.messages
+    assert (
+        f"worker {listener.identity.worker_id} cannot register anew, and it will be tried again: away"
+        in caplog.messages
+    )
+
+
+class Looking:
+    """Heartbeats of one of many workers, with the time in the hands of the test."""
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        *,
+        workers: int = 1,
+        fires: bool = True,
+        lease: Micros = 30 * SECOND,
+    ) -> None:
+        self.now = 0
+        monkeypatch.setattr(module, "monotonic", lambda: self.now)
+        self.store, self.listener = PulsingStore(), Listener()
+        self.listener.identity = WorkerIdentity(queues=("default",), slots=1, tasks=("greet",), fires=fires)
+        self.pulse = pulsation(self.store, self.listener, lease=lease)
+        self.pulse._deadline = 2**62
+        self.pulse._fleet.workers = workers
+
+    async def beat(self, *, times: int = 1) -> list[PulseQuery | None]:
+        """Beat, and return what was looked for."""
+        for _ in range(times):
+            await self.pulse._beat()
+            self.now += 10 * SECOND
+        return self.store.wanted[-times:]
+
+
+async def test_every_heartbeat_of_a_worker_that_is_alone_looks_for_everything(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    everything = PulseQuery(queues=("default",), tasks=("greet",), schedules=True, orphans=True)
+    assert await Looking(monkeypatch).beat(times=3) == [everything] * 3
+
+
+async def test_a_worker_that_fires_no_schedules_looks_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    [wants] = await Looking(monkeypatch, fires=False).beat()
+    assert wants is not None
+    assert not wants.schedules
+
+
+async def test_heartbeats_that_come_seldom_leave_looking_to_the_services(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert await Looking(monkeypatch, lease=60 * SECOND).beat() == [None]
+
+
+@pytest.mark.covers("fleet-storm")
+@pytest.mark.parametrize(("workers", "looks"), [(10, 60), (100, 20), (1_000, 20)])
+async def test_the_heartbeats_of_a_fleet_look_in_turn(
+    monkeypatch: pytest.MonkeyPatch, workers: int, looks: int
+) -> None:
+    wants = await Looking(monkeypatch, workers=workers).beat(times=60)
+    assert len([one for one in wants if one is not None]) == looks
+
+
+async def test_a_look_whose_answer_did_not_come_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    looking = Looking(monkeypatch, workers=1_000)
+    looking.store.answers = [StoreUnavailable("a moment")]
+    wants = await looking.beat(times=3)
+    assert [one is not None for one in wants] == [True, True, False]

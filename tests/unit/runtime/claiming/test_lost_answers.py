@@ -1,31 +1,18 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Iterable, Sequence
+from typing import cast
 
 import pytest
 
 from duetime.errors import StoreUnavailable
-from duetime.model.job import Claim
+from duetime.model.job import Claim, Token
 from duetime.model.time import SECOND
-from duetime.runtime.claiming.claim_requests import ClaimRequests
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import ClaimRequest, JobStore, NextDue
+from duetime.stores.base import ClaimRequest, NextDue, Store
+from tests.unit.runtime.claiming.fetching import HANDLER, Idle, idle_fetcher
 from tests.unit.runtime.kit import claim
-
-
-def requests(store: object, identity: WorkerIdentity, time: StoreClock) -> ClaimRequests:
-    nothing = cast("Any", None)
-    return ClaimRequests(
-        cast("JobStore", store),
-        identity=identity,
-        time=time,
-        handlers={},
-        queues=(),
-        slots=nothing,
-        held=nothing,
-        limits={},
-    )
 
 
 class Reading:
@@ -37,8 +24,8 @@ class Reading:
 
 async def test_the_time_is_learnt_from_a_look_at_what_falls_due_and_is_never_ahead_of_the_store() -> None:
     time = StoreClock()
-    asking = requests(Reading(), WorkerIdentity(queues=(), slots=0), time)
-    found = await asking.next_due([], [])
+    fetcher = idle_fetcher(store=Reading(), time=time)
+    found = await fetcher._next_due([], [])
     ahead = time.now() - monotonic()
     assert 3599 * SECOND < ahead <= 3600 * SECOND
     assert found.due_at is None
@@ -60,16 +47,27 @@ class LosingAnswers:
         return [claim()]
 
 
+class Taking(Idle):
+    """A dispatcher that counts what it is given, and knows none of it."""
+
+    count = 0
+
+    def unknown(self, tokens: Iterable[Token]) -> set[Token]:
+        return {*tokens}
+
+    def start_all(self, claims: Sequence[Claim], *, unmarked: bool) -> Sequence[Claim]:
+        assert unmarked
+        self.count += len(claims)
+        return []
+
+
 @pytest.mark.parametrize(("lease_is_lost", "taken_up"), [(False, 1), (True, 0)])
 async def test_claims_of_a_lost_answer_are_taken_up_unless_the_lease_is_lost_meanwhile(
     *, lease_is_lost: bool, taken_up: int
 ) -> None:
-    identity = WorkerIdentity(queues=["default"], slots=1)
-    store = LosingAnswers(identity, lease_is_lost=lease_is_lost)
-    asking = requests(store, identity, StoreClock())
-    demand = ClaimRequest(
-        worker=identity.worker_id, claim_id="c1", queues=(("default", 1),), tasks=("task",), limit=1
-    )
+    fetcher = idle_fetcher(dispatcher=(taking := Taking()), handlers={"task": HANDLER})
+    fetcher._store = cast("Store", LosingAnswers(fetcher._identity, lease_is_lost=lease_is_lost))
     with pytest.raises(StoreUnavailable):
-        await asking.claim(demand)
-    assert len(await asking.look_up("c1")) == taken_up
+        await fetcher.round()
+    await fetcher._recover_unanswered()
+    assert taking.count == taken_up

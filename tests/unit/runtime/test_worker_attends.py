@@ -8,9 +8,10 @@ from typing import Any, cast
 import pytest
 
 from duetime.model.job import Token
-from duetime.runtime.fleet_pacing import FleetPacing
-from duetime.runtime.upkeep.notices import PulseRouter
-from duetime.stores.base import Pulse, PulseFindings
+from duetime.runtime.options import WorkerOptions
+from duetime.runtime.service import FleetPacing
+from duetime.runtime.worker import Worker
+from duetime.stores.base import Pulse, PulseFindings, Store
 
 NOW = 1_000
 NOTHING = PulseFindings(None, None, None, orphans=False)
@@ -22,15 +23,25 @@ class Services:
     def __init__(self) -> None:
         self.told: list[object] = []
         self.crowd = FleetPacing()
+        self.registered_at = NOW
+        self.worker = Worker(cast("Store", None), {}, WorkerOptions())
+        self.worker._fleet = self.crowd
         me = cast("Any", self)
-        self.sightings = PulseRouter(fleet=self.crowd, dispatcher=me, fetcher=me, firer=me, janitor=me)
+        self.worker._dispatcher = self.worker._fetcher = self.worker._firer = self.worker._janitor = me
+        self.worker._pulse = me
 
     def hear(self, *, workers: int = 1, newest: int = NOW, **seen: Any) -> list[object]:
         """Take in the answer to a heartbeat and return what is done about it."""
         self.told.clear()
         quiet = Pulse(alive=True, now=NOW, workers=workers, newest=newest, sight=NOTHING)
-        self.sightings.take_in(replace(quiet, **seen), registered_at=NOW)
+        self.worker.attend(replace(quiet, **seen))
         return list(self.told)
+
+    def stop_lost(self, _held: object, _asked_at: object) -> None: ...
+
+    def drop_lost(self, _held: object, _asked_at: object) -> None: ...
+
+    def cancel(self, _ids: object) -> None: ...
 
     def unknown(self, held: frozenset[Token]) -> frozenset[Token]:
         return held
@@ -46,7 +57,7 @@ class Services:
 
     def count_again(self) -> None: ...
 
-    def learn_limits(self) -> None:
+    def expect_limited(self) -> None:
         self.told.append("limits")
 
     def look_soon(self) -> None:
