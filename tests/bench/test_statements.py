@@ -110,14 +110,15 @@ async def test_a_call_of_enqueue_many_is_one_statement_however_many_jobs(hearing
     async with listening(gated) as sent:
         await gated.enqueue(100)
         [(_, kind, name)] = sent
-        assert (kind, name.removesuffix("_alike").removesuffix("_fresh")) == ("write", "enqueue")
+        assert (kind, name.removesuffix("_fresh").removesuffix("_alike")) == ("write", "enqueue")
 
 
 async def test_a_single_enqueue_is_one_statement(hearing_sql_url: str) -> None:
     gated = Gated(hearing_sql_url)
     async with listening(gated) as sent:
         await gated.wait.enqueue()
-        assert [(kind, name) for _, kind, name in sent] == [("write", "enqueue_one")]
+        [(_, kind, name)] = sent
+        assert (kind, name.removesuffix("_fresh")) == ("write", "enqueue_one")
 
 
 async def test_a_key_costs_one_statement_more(hearing_sql_url: str) -> None:

@@ -22,12 +22,12 @@ async def tap(hearing_sql_url: str) -> AsyncIterator[Tapped]:
 
 async def test_one_job_is_stored_by_one_statement(tap: Tapped) -> None:
     await tap.store.enqueue([job()])
-    assert tap.names() == ["enqueue_one"]
+    assert tap.names() in (["enqueue_one"], ["enqueue_one_fresh"])
 
 
 async def test_many_jobs_of_a_kind_are_stored_by_one_statement(tap: Tapped) -> None:
     await tap.store.enqueue([job() for _ in range(JOBS)])
-    assert tap.names() in (["enqueue_alike"], ["enqueue_fresh"])
+    assert tap.names() in (["enqueue_alike"], ["enqueue_alike_fresh"])
 
 
 async def test_many_jobs_of_a_kind_with_due_times_of_their_own_are_stored_by_one_statement(

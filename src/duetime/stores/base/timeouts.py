@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 DEFAULT_TIMEOUT: Final = 8.0
@@ -52,6 +53,7 @@ class CallDeadline(NamedTuple):
 NO_DEADLINE: Final = CallDeadline(None, None)
 
 
+@lru_cache
 def call_deadline(
     rows: int | None, *, answer: float = DEFAULT_TIMEOUT, repeatable: bool = False
 ) -> CallDeadline:

@@ -66,8 +66,9 @@ class SqlEnqueue(SqlSubject):
         single, hint = self._plain(jobs, entries)
         if single is not None:
             first, rows = single, len(jobs)
-            if self._dialect.slow_on_conflict and rows > 1:
-                first = replace(single, query=single.query._replace(statement=self._sql.enqueue_fresh))
+            if self._dialect.slow_on_conflict:
+                fresh = self._sql.enqueue_one_fresh if rows == 1 else self._sql.enqueue_alike_fresh
+                first = replace(single, query=single.query._replace(statement=fresh))
             try:
                 return await self._driver.write(first, atomic=False, hint=hint, rows=rows, again=single)
             except AlreadyStored:

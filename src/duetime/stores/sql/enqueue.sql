@@ -1,11 +1,10 @@
 -- Enqueue.
 
--- name: enqueue_one
--- Store a job that asks for nothing special, without the cost of a batch.
-INSERT INTO {jobs} (id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
+-- fragment: one
+-- A job that asks for nothing special, without the cost of a batch.
+(id, payload, due_at, task, queue, priority, on_crash, retries, timeout, state, created_at)
 VALUES (:id, :payload, coalesce(CAST(:due_at AS bigint), {now} + :delay), :task, :queue, :priority, :on_crash,
         CAST(:retries AS bigint), CAST(:timeout AS bigint), 'pending', {stored_at})
-ON CONFLICT (id) DO NOTHING
 
 -- fragment: alike
 -- Jobs that ask for nothing special and differ only in id, arguments and due time; the rest comes once.
@@ -16,12 +15,21 @@ SELECT r.id, r.payload, coalesce(r.due_at, {now_once} + :delay), CAST(:task AS t
 FROM {each rows: id text, payload text, due_at int} AS r
 WHERE true
 
+-- name: enqueue_one
+-- Store such a job, unless it is stored already.
+INSERT INTO {jobs} {one}
+ON CONFLICT (id) DO NOTHING
+
 -- name: enqueue_alike
--- Store such jobs.
+-- Store such jobs, but for those that are stored already.
 INSERT INTO {jobs} {alike}
 ON CONFLICT (id) DO NOTHING
 
--- name: enqueue_fresh
+-- name: enqueue_one_fresh
+-- Store such a job if it is new; the database refuses it if it is stored already.
+INSERT INTO {jobs} {one}
+
+-- name: enqueue_alike_fresh
 -- Store such jobs if all are new; the database refuses them all if one is stored already. To look for none of them first
 -- makes bulk a quarter faster on PostgreSQL.
 INSERT INTO {jobs} {alike}

@@ -8,25 +8,23 @@ import selectors
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, cast
 
 import asyncmy
 from asyncmy.constants.CLIENT import FOUND_ROWS
 from asyncmy.cursors import Cursor
 
 from duetime.errors import StoreError, StoreUnusable
-from duetime.model.time import Clock
+from duetime.model.time import Instant
 from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, enable_keepalive
-from duetime.stores.sql.driver import Row, Script
+from duetime.stores.sql.driver import Query, Row
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.mariadb.errors import MariaDbErrors
 from duetime.stores.sql.mariadb.password_guard import open_connection
 from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel
-from duetime.stores.sql.statements.rewriting import unfold
+from duetime.stores.sql.statements.rewriting import steps_of
 from duetime.stores.sql.transactions.caller import CHARSET, wrong_charset
-
-T = TypeVar("T")
 
 # Making one takes an eighth of the time of the default.
 _Selector: type[selectors.BaseSelector] = getattr(selectors, "PollSelector", selectors.SelectSelector)
@@ -203,25 +201,18 @@ class MariaDbConnector(Connector[MariaDbConnection]):
             raise
         return connection
 
-    async def play(
-        self,
-        connection: MariaDbConnection,
-        script: Script[T],
-        clock: Clock | None,
-        within: float | None = None,
-    ) -> T:
-        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
-        now = clock.now() if clock else None
-        steps = unfold(script, within=connection.is_in_transaction())
+    async def ask(
+        self, connection: MariaDbConnection, query: Query, now: Instant | None, within: float | None
+    ) -> list[Row]:
+        """Run a statement within a time, at a moment of our own clock if there is one."""
+        steps = steps_of(query, within=connection.is_in_transaction())
         try:
-            query = next(steps)
+            step = next(steps)
             while True:
-                rows = await connection.fetch(
-                    query.statement.sql, {"now": now, **query.params}, within=within
-                )
-                query = steps.send(rows)
+                values = {"now": now, **step.params}
+                step = steps.send(await connection.fetch(step.statement.sql, values, within=within))
         except StopIteration as stop:
-            answer: T = stop.value
+            answer: list[Row] = stop.value
             return answer
 
     def taken(self, tx: object) -> MariaDbConnection | None:

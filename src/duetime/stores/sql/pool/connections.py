@@ -11,12 +11,12 @@ import contextlib
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from duetime.errors import NotOpen, StoreUnavailable
-from duetime.model.time import Clock
+from duetime.model.time import Clock, Instant
 from duetime.stores.base.timeouts import CONNECT_TIMEOUT, ServerTimeouts
-from duetime.stores.sql.driver import Script
+from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.pool.errors import DatabaseErrors
 
 _LONGEST_WAIT: Final = 30.0
@@ -101,11 +101,24 @@ class Connector(ABC, Generic[C]):
     async def _connect(self, use: ConnectionUse) -> C:
         """Return a connection that is ready for scripts."""
 
-    @abstractmethod
     async def play(
         self, connection: C, script: Script[T], clock: Clock | None, within: float | None = None
     ) -> T:
         """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
+        now = clock.now() if clock else None
+        try:
+            query = next(script)
+            while True:
+                query = script.send(await self.ask(connection, query, now, within))
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    @abstractmethod
+    def ask(
+        self, connection: C, query: Query, now: Instant | None, within: float | None
+    ) -> Awaitable[list[Any]]:
+        """Run a statement within a time, at a moment of our own clock if there is one."""
 
     @abstractmethod
     def taken(self, tx: object) -> C | None:

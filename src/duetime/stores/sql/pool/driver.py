@@ -9,7 +9,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -314,24 +314,38 @@ class PooledDriver(ABC, Generic[C]):
     ) -> T:
         """Run a script on a connection within a time."""
         connector = self._connector
+        single: SingleQueryScript[T] | None = _single(script)
         # Behind a pooler also a single statement needs a transaction: it takes two trips, to the same server.
-        alone = not connector.pooled and (not atomic or _is_single(script))
-        async with nullcontext() if alone else asyncio.timeout(within):
-            if not alone or within is None:
-                # It has no effect yet.
-                await self._reach(connection, _PROBE if alone else connector.begin, long=within is None)
-            steps = script()
-            name = script_name(steps)
-            try:
-                if alone:
-                    failpoint(f"before:{name}")
-                answer = await connector.play(connection, steps, self._clock, within if alone else None)
-            finally:
-                steps.close()
-            if not alone:
-                failpoint(f"before:{name}")
-                await connection.execute("COMMIT")
-            failpoint(f"after:{name}")
+        alone = not connector.pooled and (not atomic or single is not None)
+        if not alone:
+            async with asyncio.timeout(within):
+                return await self._play_in_transaction(script, connection, long=within is None)
+        if within is None:
+            # It has no effect yet.
+            await self._reach(connection, _PROBE, long=True)
+        if single is not None:
+            failpoint(f"before:{single.verb}")
+            now = self._clock.now() if self._clock else None
+            await connector.ask(connection, single.query, now, within)
+            failpoint(f"after:{single.verb}")
+            return single.answer
+        steps = script()
+        name = script_name(steps)
+        with closing(steps):
+            failpoint(f"before:{name}")
+            answer = await connector.play(connection, steps, self._clock, within)
+        failpoint(f"after:{name}")
+        return answer
+
+    async def _play_in_transaction(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
+        await self._reach(connection, self._connector.begin, long=long)
+        steps = script()
+        name = script_name(steps)
+        with closing(steps):
+            answer = await self._connector.play(connection, steps, self._clock)
+        failpoint(f"before:{name}")
+        await connection.execute("COMMIT")
+        failpoint(f"after:{name}")
         return answer
 
     async def _reach(self, connection: C, statement: str, *, long: bool) -> None:
@@ -350,8 +364,9 @@ class PooledDriver(ABC, Generic[C]):
             raise
 
 
-def _is_single(script: object) -> bool:
-    return isinstance(script, SingleQueryScript)
+def _single(script: Callable[[], Any]) -> Any:
+    found: object = script
+    return found if isinstance(found, SingleQueryScript) else None  # pyright: ignore[reportUnknownVariableType] -- of what it returns
 
 
 def _cause(error: BaseException) -> BaseException:

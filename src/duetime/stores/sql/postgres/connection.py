@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from duetime.errors import StoreUnusable
-from duetime.model.time import Clock
+from duetime.model.time import Instant
 from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
-from duetime.stores.sql.driver import Script
+from duetime.stores.sql.driver import Query
 from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel, PasswordAsked
 from duetime.stores.sql.postgres.errors import PostgresErrors
@@ -166,24 +166,13 @@ class PostgresConnector(Connector[PostgresConnection]):
             return inner
         return given if isinstance(tx, asyncpg.Connection) else None
 
-    async def play(
-        self,
-        connection: PostgresConnection,
-        script: Script[T],
-        clock: Clock | None,
-        within: float | None = None,
-    ) -> T:
-        """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
-        now = clock.now() if clock else None
-        try:
-            statement, params = next(script)
-            while True:
-                values = [now if name == "now" else params[name] for name in statement.params]
-                rows: list[Any] = await connection.fetch(statement.sql, *values, timeout=within)
-                statement, params = script.send(rows)
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
+    def ask(
+        self, connection: PostgresConnection, query: Query, now: Instant | None, within: float | None
+    ) -> Awaitable[list[Any]]:
+        """Run a statement within a time, at a moment of our own clock if there is one."""
+        statement, params = query
+        values = [now if name == "now" else params[name] for name in statement.params]
+        return connection.fetch(statement.sql, *values, timeout=within)
 
     async def clean(self, connection: PostgresConnection) -> bool:
         """Undo what a handler has left; a pooler's session is not ours to clean, and gets no settings at all."""

@@ -63,7 +63,7 @@ class Dialect:
     unrolled: frozenset[str] = frozenset()
     """The statements that are quicker when they get their batch row by row."""
     storing: tuple[str, str] = ("", "")
-    """What stands before and behind a statement that stores jobs, so that it answers the store's clock."""
+    """What stands before and behind a statement that stores jobs, new or not, so that it answers the store's clock."""
     stored_at: str = "{0}"
     """The clock `{0}` as such a statement notes it, where that is how its answer comes to carry it."""
     in_steps: bool = False
@@ -71,7 +71,7 @@ class Dialect:
     words: tuple[tuple[str, str], ...] = ()
     """Single words that it knows by another name."""
     slow_on_conflict: bool = False
-    """Whether a large INSERT is much faster without ON CONFLICT."""
+    """Whether an INSERT is much faster without ON CONFLICT."""
     claims_per_statement: bool
     """Whether one claim statement serves all queues; if not, there is one for each."""
 
@@ -153,7 +153,7 @@ def _named(wanted: str, blocks: Blocks) -> dict[str, str]:
 def _write(name: str, body: str, dialect: Dialect, fill: PlaceholderFiller) -> Statement:
     if name in dialect.unrolled:
         return unroll(name, body, fill)
-    if name.startswith("enqueue"):
+    if name.startswith("enqueue") and not name.endswith("fresh"):
         before, behind = dialect.storing
         body = f"{before}{body}{behind}"
     if not dialect.in_steps:

@@ -188,13 +188,14 @@ def unfold(script: Script[T], *, within: bool) -> Script[T]:
     try:
         query = next(script)
         while True:
-            query = script.send((yield from _each_step(query, within=within)))
+            query = script.send((yield from steps_of(query, within=within)))
     except StopIteration as stop:
         answer: T = stop.value
         return answer
 
 
-def _each_step(query: Query, *, within: bool) -> Script[list[Row]]:
+def steps_of(query: Query, *, within: bool) -> Script[list[Row]]:
+    """Yield the statements that a query takes, and return its answer."""
     statement, params = query
     if statement.choice is None:
         return (yield query)
