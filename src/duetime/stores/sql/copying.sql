@@ -35,7 +35,7 @@ claim_id text, cancel_reason text, keep_key int, key_until int, key_held int
 
 -- fragment: whole_attempts
 job_id text, fence int, worker text, due_at int, started_at int, ended_at int, outcome text, error text,
-traceback text, claim_id text
+traceback text
 
 -- fragment: whole_logs
 job_id text, fence int, line int, attempt int, text text

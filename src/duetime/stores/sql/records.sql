@@ -62,8 +62,7 @@ WHERE schedule = CAST(:schedule AS text) AND schedule IS NOT NULL
 ORDER BY coalesce(id, '') DESC LIMIT :limit
 
 -- name: attempts
-SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
-FROM {attempts} WHERE job_id = :job_id ORDER BY fence
+SELECT {names whole_attempts} FROM {attempts} WHERE job_id = :job_id ORDER BY fence
 
 -- name: upcoming
 SELECT {now}, {job_columns}

@@ -1,10 +1,10 @@
 -- Every statement of the SQL stores, in the words all databases share.
 --
 -- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
--- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment, and
--- `{names new_job}` are their names. `{now}` is the store's clock. A dialect replaces a
--- whole statement only where its shape differs. An UPDATE sets no column before another that reads it: some databases
--- would read what was set.
+-- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment,
+-- `{names new_job}` are their names, and `{names new_job: r.$}` is a text with each name for `$`. `{now}` is the store's
+-- clock. A dialect replaces a whole statement only where its shape differs. An UPDATE sets no column before another that
+-- reads it: some databases would read what was set.
 
 -- fragment: claim_columns
 -- What a worker needs to run a job. No IS NULL here: SQLite 3.40 answers it wrongly in RETURNING.

@@ -22,8 +22,7 @@ WHOLE = {
     "whole_jobs": COLUMNS[RecordKind.JOBS],
     "whole_schedules": COLUMNS[RecordKind.SCHEDULES],
     "whole_audit": COLUMNS[RecordKind.AUDIT],
-    # The script leaves out the claim.
-    "whole_attempts": (*PART_COLUMNS[RecordKind.JOBS][0], "claim_id"),
+    "whole_attempts": PART_COLUMNS[RecordKind.JOBS][0],
     "whole_logs": PART_COLUMNS[RecordKind.JOBS][1],
     # The script takes the body of a command apart.
     "whole_commands": tuple(

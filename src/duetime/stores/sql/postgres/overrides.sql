@@ -1,5 +1,34 @@
 -- Statements whose shape differs on PostgreSQL.
 
+-- fragment: key_text
+-- Text that is compared byte by byte. This fragment and those up to `new_store` are for the tables.
+text COLLATE "C"
+
+-- fragment: job_id
+-- Room for the entries of new versions of a row beside the first, as there is for the versions: a page that fills up must
+-- be cleared or split.
+{key_text} NOT NULL PRIMARY KEY WITH (fillfactor = 60)
+
+-- fragment: known_state
+-- As one constant: it is read anew for each statement.
+state = ANY ('{pending,running,succeeded,failed,cancelled,skipped}'::text[])
+
+-- fragment: job_storage
+-- Room for new versions of a row on its own page, and a vacuum that comes before the dead ones are in the way.
+WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
+      autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)
+
+-- fragment: worker_storage
+-- Each row is written anew with every heartbeat.
+WITH (fillfactor = 50)
+
+-- fragment: key_storage
+-- Nothing: no table is kept in the order of its key.
+
+-- fragment: new_store
+-- When the tables were made, and what tells them from those of other stores.
+(extract(epoch FROM statement_timestamp()) * 1000000)::bigint, replace(gen_random_uuid()::text, '-', '')
+
 -- fragment: named
 -- A plain comparison could also be joined from the side of the jobs, by reading all of them, and is if the plan was made
 -- while there were none. This way there is nothing but to look up each.
