@@ -13,12 +13,6 @@
 {jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
 {jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
 
--- fragment: job_columns
-id, task, payload, queue, priority, state, due_at, created_at, started_at, finished_at, worker, fence,
-failures, crashes, blames, on_crash, retries, timeout, result, result_error, error, traceback, reason,
-cancel_requested_at, schedule, occurrence, span_first, span_count, unique_key, tags, parent, callbacks,
-expires_at, result_ttl, failure_ttl, gate, progress, progress_note
-
 -- fragment: named
 {jobs}.id = r.id
 

@@ -45,10 +45,7 @@ WITH demand AS MATERIALIZED (
            ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each queues: name text, most int} AS q
     WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
-      AND NOT EXISTS (
-          SELECT 1 FROM {queues} AS p
-          WHERE p.name = q.name AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL)
-      )
+      AND {unrestricted}
 ), picked AS MATERIALIZED (
     SELECT taken.place
     FROM demand AS d
@@ -133,7 +130,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('{meta}', 0))
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
 WITH RECURSIVE {waiting_queues}
-SELECT {now}, {job_columns} FROM (
+SELECT {now}, {names stored_job} FROM (
     SELECT first.*
     FROM waiting CROSS JOIN generate_series(0, 9) AS p (n)
     CROSS JOIN LATERAL (

@@ -35,10 +35,8 @@ WITH {priorities}
 SELECT '[' || coalesce(group_concat(claim, ','), '') || ']', json_group_array(place)
 FROM (
     SELECT j.rowid AS place, CASE
-        WHEN coalesce(j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl) IS NULL
-        THEN json_array({handed_out})
-        ELSE json_array({handed_out}, j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl,
-                        j.failure_ttl)
+        WHEN coalesce({rarely_handed_out}) IS NULL THEN json_array({handed_out})
+        ELSE json_array({handed_out}, {rarely_handed_out})
     END AS claim
     FROM {each queues: name text, most int} AS q
     CROSS JOIN priorities AS p
@@ -48,17 +46,9 @@ FROM (
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
       AND {holdable} AND {known_task}
       AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
-      AND NOT EXISTS (
-          SELECT 1 FROM {queues} AS p
-          WHERE p.name = q.name AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL)
-      )
+      AND {unrestricted}
     LIMIT :limit
 )
-
--- fragment: handed_out
--- The fields of a claim that have no default.
-j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
-j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at
 
 -- name: take
 -- Mark as claimed what `claim` has chosen in the same transaction.
@@ -85,7 +75,7 @@ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{meta}'
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
 WITH RECURSIVE {waiting_queues}, {priorities}
-SELECT {now}, {job_columns} FROM {jobs}
+SELECT {now}, {names stored_job} FROM {jobs}
 WHERE id IN (
     SELECT first.id FROM waiting CROSS JOIN priorities AS p
     JOIN {jobs} AS first ON first.id IN (

@@ -193,7 +193,9 @@ class PlaceholderFiller:
             return self._each(argument)
         if word == "names":
             listed, _, text = argument.partition(": ")
-            return ", ".join((text or "$").replace("$", name) for name, _ in _columns(self._words[listed]))
+            return ", ".join(
+                (text or "$").replace("$", name) for name, _ in _columns(self(self._words[listed]))
+            )
         if word == "skip_locked":
             return self._dialect.skip_locked.format(argument)
         if word == "index":
@@ -205,7 +207,9 @@ class PlaceholderFiller:
         parameter, listed = argument.split(": ")
         first, *more = listed.split(", ", 1)
         # Columns of several statements have a name.
-        return self._dialect.each(parameter, _columns(", ".join([self._words.get(first, first), *more])))
+        return self._dialect.each(
+            parameter, _columns(self(", ".join([self._words.get(first, first), *more])))
+        )
 
 
 def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
