@@ -114,7 +114,7 @@ end
 
 verb('claim', WRITES, function(demand)
   local told, taken, tasks = {}, 0, set_of(demand.tasks)
-  if not workers.alive(demand.worker) then return reply({}) end
+  if not workers.alive(demand.worker) then return end
   demand.started = demand.unstarted and {} or {'started_at', moment}
   demand.claim = claim_of(1, demand.claim_id)
   for _, pair in ipairs(demand.queues) do

@@ -123,5 +123,4 @@ verb('mark_started', FREES, function(asked)
     local job = settling.held(token)
     if job and rows.sound(job) then rows.change(token.id, {started_at = asked.started_at}, job) end
   end
-  return reply({})
 end)

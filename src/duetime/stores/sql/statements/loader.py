@@ -193,9 +193,8 @@ class PlaceholderFiller:
             return self._each(argument)
         if word == "names":
             listed, _, text = argument.partition(": ")
-            return ", ".join(
-                (text or "$").replace("$", name) for name, _ in _columns(self(self._words[listed]))
-            )
+            columns = _columns(self(self._words[listed]))
+            return ", ".join((text or "$").replace("$", name) for name, _ in columns)
         if word == "skip_locked":
             return self._dialect.skip_locked.format(argument)
         if word == "index":
@@ -207,9 +206,8 @@ class PlaceholderFiller:
         parameter, listed = argument.split(": ")
         first, *more = listed.split(", ", 1)
         # Columns of several statements have a name.
-        return self._dialect.each(
-            parameter, _columns(self(", ".join([self._words.get(first, first), *more])))
-        )
+        columns = self(", ".join([self._words.get(first, first), *more]))
+        return self._dialect.each(parameter, _columns(columns))
 
 
 def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:
