@@ -4,8 +4,7 @@
 -- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of
 -- priorities and literals instead of columns of a batch insist on that.
 {claimable} AND j.priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND j.due_at <= {now} + :ahead
-AND {known_task}
-AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+AND {known_task} AND {worker_lives}
 
 -- fragment: holdable
 -- True for what may be claimed by a worker that does not start it at once; before it is due, only what no request under

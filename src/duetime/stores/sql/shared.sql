@@ -32,6 +32,9 @@ AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
 -- fragment: priorities
 priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
 
+-- fragment: worker_lives
+EXISTS (SELECT 1 FROM {workers} AS lw WHERE lw.id = :worker AND lw.state = 'alive')
+
 -- fragment: known_task
 j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
 

@@ -58,7 +58,7 @@ RETURNING beat_at, {commands_wait}, {limits_in_use},
     CASE WHEN :orphans = 1 THEN {is_forsaken} ELSE false END
 
 -- name: is_alive
-SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive'), {commands_wait}
+SELECT {now}, {worker_lives}, {commands_wait}
 
 -- name: held_by
 SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL
@@ -104,7 +104,7 @@ UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :work
 FROM (
     SELECT j.id FROM {each rows: id text, fence int} AS r JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
     WHERE CASE WHEN j.state = 'running' THEN true ELSE false END
-      AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+      AND {worker_lives}
     ORDER BY j.id {skip_locked j}
 ) AS picked
 WHERE {jobs}.id = picked.id

@@ -134,11 +134,9 @@ verb('claim', WRITES, function(demand)
   return reply({claim_id = demand.claim_id}, told)
 end)
 
-local CLAIM_ID = {'claim_id'}
-
 verb('claims_under', READS, function(asked)
   return reply({claim_id = asked.claim_id}, collect(rows.held(asked.worker), function(id)
-    local held = rows.glance(id, CLAIM_ID)
+    local held = rows.glance(id, NONE)
     local job = held and held.claim_id == asked.claim_id and rows.read_sound(id)
     return job and rows.packed_claim(job, job.fence)
   end))

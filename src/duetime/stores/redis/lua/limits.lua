@@ -52,14 +52,12 @@ local function survey_place(place, served, tasks, most)
   }
 end
 
-local PLACE = {'task', 'gate', 'queue', 'priority'}
-
 -- Return the places of the jobs that fell due last, and whether these are all.
 local function latest_places(most)
   local found = {}
   local ids = redis.call('ZRANGE', key('gated'), moment, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
-    local job = rows.glance(id, PLACE)
+    local job = rows.glance(id, NONE)
     if job and job.task and job.gate and job.queue and job.priority then
       found[joined(job.task, job.gate, job.queue, job.priority)] = true
     end

@@ -25,7 +25,7 @@ local function first_gated(served, tasks)
   local near = redis.call('ZRANGE', key('gated'), '(' .. moment, '+inf', 'BYSCORE', 'LIMIT', 0, NEAR,
                           'WITHSCORES')
   for place = 1, #near, 2 do
-    local job = rows.glance(near[place], {})
+    local job = rows.glance(near[place], NONE)
     if job and tasks[job.task] and served[job.queue] then return tonumber(near[place + 1]) end
   end
   return #near == 2 * NEAR and tonumber(near[#near]) or nil

@@ -111,7 +111,7 @@ end
 -- What comes after every id.
 local LAST = '~'
 
-local PLANTED = {'occurrence', 'due_at', 'fence', 'state'}
+local PLANTED = {'due_at'}
 
 -- Look at some of the jobs that a schedule has not finished for those that are planted; tell where to look on.
 verb('planted', READS, function(asked)
@@ -233,7 +233,7 @@ end
 -- Return the jobs that call back others when they are cancelled, and for which those are not given yet.
 local function undecided(ids, called)
   return collect(ids, function(id)
-    local job = rows.glance(id, {})
+    local job = rows.glance(id, NONE)
     local calls = job and job.state == 'pending' and job.callbacks
     return calls and not (called and called[id]) and pack_standing(id)
   end)
@@ -270,7 +270,7 @@ end)
 
 -- Whether a record stands for what it stood for when it was read.
 local function uncut(cut)
-  local record = rows.glance(cut.id, {'span_first', 'occurrence', 'span_count'})
+  local record = rows.glance(cut.id, {'span_first', 'span_count'})
   return record and record.occurrence == cut.was[2] and (record.span_first or record.occurrence) == cut.was[1]
     and record.span_count == cut.was[3]
 end

@@ -44,8 +44,7 @@ WITH demand AS MATERIALIZED (
     SELECT q.name, q.most, :ahead::bigint AS ahead, :unstarted::int AS unstarted, {now} AS now,
            ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each queues: name text, most int} AS q
-    WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
-      AND {unrestricted}
+    WHERE {worker_lives} AND {unrestricted}
 ), picked AS MATERIALIZED (
     SELECT taken.place
     FROM demand AS d
@@ -86,14 +85,14 @@ CROSS JOIN LATERAL (
       AND j.due_at <= {now}
     ORDER BY j.due_at, j.id LIMIT r.most FOR UPDATE SKIP LOCKED
 ) AS taken
-WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+WHERE {worker_lives}
 
 -- name: in_queues
 -- Choose due jobs without a gate in limited queues that are locked.
 WITH demand AS MATERIALIZED (
     SELECT r.queue, r.most, {now} AS now, ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each rows: queue text, most int} AS r
-    WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+    WHERE {worker_lives}
 )
 SELECT taken.priority, taken.due_at, taken.id, taken.queue, taken.gate
 FROM demand AS d CROSS JOIN LATERAL (

@@ -44,9 +44,7 @@ FROM (
     WHERE p.n < :below_priority
       AND {claimable} AND j.queue = q.name AND j.priority = p.n AND j.due_at <= {now} + :ahead
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
-      AND {holdable} AND {known_task}
-      AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
-      AND {unrestricted}
+      AND {holdable} AND {known_task} AND {worker_lives} AND {unrestricted}
     LIMIT :limit
 )
 
