@@ -36,8 +36,8 @@ class Migration(NamedTuple):
 def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     """Return every step, oldest first, with the table names of a namespace; a dialect may have a file of its own for one."""
     fill = PlaceholderFiller(dialect, namespace, {**fragments(dialect), "code": VERSION})
-    steps = (*files("migrations"), *files(dialect.folder, "migrations"))
-    found = {file.stem.partition("_"): file for file in steps}
+    folders = (".", dialect.folder)
+    found = {file.stem.partition("_"): file for folder in folders for file in files(folder, "migrations")}
     return tuple(
         Migration(int(number), name, fill(file.read_text("utf-8")))
         for (number, _, name), file in sorted(found.items())
