@@ -1,4 +1,4 @@
--- The first tables. Instants are integer microseconds since 1970 in UTC. Text that is compared byte by byte is `{key_text}`.
+-- The first tables. Instants are integer microseconds since 1970 in UTC.
 
 CREATE TABLE {meta} (
     version integer PRIMARY KEY,

@@ -5,7 +5,7 @@
 text COLLATE "C"
 
 -- fragment: job_id
--- Room for the entries of new versions of a row beside the first, as there is for the versions: a page that fills up must
+-- Room for the entries of new versions of a row next to the first, as there is for the versions: a page that fills up must
 -- be cleared or split.
 {key_text} NOT NULL PRIMARY KEY WITH (fillfactor = 60)
 

@@ -1,7 +1,7 @@
 -- Statements whose shape differs on SQLite.
 
 -- fragment: key_text
--- Text is compared byte by byte. This fragment and those up to `new_store` are for the tables.
+-- Text that is compared byte by byte. This fragment and those up to `new_store` are for the tables.
 text
 
 -- fragment: job_id
