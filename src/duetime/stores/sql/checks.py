@@ -58,7 +58,7 @@ async def check_writes(driver: Driver, sql: Statements) -> DoctorCheck:
 def _write_and_remove(sql: Statements) -> Script[None]:
     """Keep a try of a job that there is not, and forget it, before anyone can see it."""
     job_id, text = new_job_id(), random.randbytes(_WRITTEN_ON_TRIAL // 2).hex()
-    kept = (job_id, 1, "", "", 0, None, None, "doctor", None, text)
+    kept = (job_id, 1, "", 0, None, None, "doctor", None, text)
     yield Query(sql.add_attempts, {"rows": encode_batch([kept])})
     yield Query(sql.prune_attempts, {"rows": encode_batch([(job_id,)])})
 

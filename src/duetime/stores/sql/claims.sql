@@ -4,13 +4,28 @@
 -- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of
 -- priorities and literals instead of columns of a batch insist on that.
 {claimable} AND j.priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND j.due_at <= {now} + :ahead
-AND {known_task}
-AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+AND {known_task} AND {worker_lives}
 
 -- fragment: holdable
 -- True for what may be claimed by a worker that does not start it at once; before it is due, only what no request under
 -- its key can replace.
 (:unstarted = 0 OR (j.on_crash = 'retry' AND j.crashes = 0)) AND (:ahead = 0 OR j.unique_key IS NULL)
+
+-- fragment: unrestricted
+-- True for a queue that is neither paused nor limited.
+NOT EXISTS (
+    SELECT 1 FROM {queues} AS c
+    WHERE c.name = q.name AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL)
+)
+
+-- fragment: handed_out
+-- The fields of a claim that have no default, where a claim comes packed.
+j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
+j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at
+
+-- fragment: rarely_handed_out
+-- The others.
+j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl
 
 -- name: quote_blobs
 -- Write down as text what is bytes in jobs that wait. Columns that have a type hold none.

@@ -44,15 +44,6 @@ def _command_to_stored(row: RecordRow) -> RecordRow:
     return (worker, command, kind, msgspec.json.encode([job, reason]).decode(), *rest)
 
 
-def _attempt_from_stored(columns: Sequence[Any]) -> RecordRow:
-    """Leave out the claim, which is not read any more."""
-    return tuple(columns[:-1])
-
-
-def _attempt_to_stored(row: RecordRow) -> RecordRow:
-    return (*row, "")
-
-
 class _Table(NamedTuple):
     """How the rows of one table are read and stored."""
 
@@ -72,7 +63,7 @@ _TABLES: Final[Mapping[RecordKind, tuple[_Table, ...]]] = {
     ),
     RecordKind.JOBS: (
         _Table("jobs", "id", _job_from_stored),
-        _Table("attempts", "job_id, fence", _attempt_from_stored, _attempt_to_stored),
+        _Table("attempts", "job_id, fence"),
         _Table("logs", "job_id, fence, line"),
     ),
     RecordKind.SCHEDULES: (_Table("schedules", "name"),),

@@ -25,27 +25,31 @@ loop_lag int, last_error text, paused_at int, paused_reason text
 -- fragment: whole_commands
 worker text, id text, kind text, body text, created_at int, taken_at int, done_at int, outcome text, dropped int
 
--- fragment: whole_jobs
+-- fragment: stored_job
 id text, task text, payload text, queue text, priority int, state text, due_at int, created_at int, started_at int,
 finished_at int, worker text, fence int, failures int, crashes int, blames int, on_crash text, retries int,
 timeout int, result text, result_error text, error text, traceback text, reason text, cancel_requested_at int,
 schedule text, occurrence int, span_first int, span_count int, unique_key text, tags text, parent text,
-callbacks text, expires_at int, result_ttl int, failure_ttl int, gate text, progress real, progress_note text,
-claim_id text, cancel_reason text, keep_key int, key_until int, key_held int
+callbacks text, expires_at int, result_ttl int, failure_ttl int, gate text, progress real, progress_note text
+
+-- fragment: whole_jobs
+{stored_job}, claim_id text, cancel_reason text, keep_key int, key_until int, key_held int
 
 -- fragment: whole_attempts
 job_id text, fence int, worker text, due_at int, started_at int, ended_at int, outcome text, error text,
-traceback text, claim_id text
+traceback text
 
 -- fragment: whole_logs
 job_id text, fence int, line int, attempt int, text text
 
--- fragment: whole_schedules
+-- fragment: new_schedule
 name text, task text, payload text, trigger_spec text, declared text, owner text, queue text, priority int,
 on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int, misfire text,
 misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text, paused_by text,
-paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int, rev int, created_at int,
-updated_at int
+paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int
+
+-- fragment: whole_schedules
+{new_schedule}, rev int, created_at int, updated_at int
 
 -- fragment: whole_audit
 id text, at int, who text, verb text, target text, detail text

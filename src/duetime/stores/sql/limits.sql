@@ -105,8 +105,8 @@ FROM {each queues: name text} AS r
 SELECT j.priority, j.due_at, j.id, j.queue, j.gate
 FROM {each rows: task text, gate text, queue text, priority int} AS r
 CROSS JOIN {jobs} AS j {index gated}
-WHERE {at_gate} AND j.task = r.task AND j.gate = r.gate AND j.queue = r.queue AND j.priority = r.priority AND j.due_at <= {now}
-  AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+WHERE {at_gate} AND j.task = r.task AND j.gate = r.gate AND j.queue = r.queue AND j.priority = r.priority
+  AND j.due_at <= {now} AND {worker_lives}
 LIMIT :most {skip_locked j}
 
 -- name: in_queues
@@ -115,7 +115,7 @@ WITH {priorities}
 SELECT j.priority, j.due_at, j.id, j.queue, j.gate
 FROM {each rows: queue text} AS r CROSS JOIN priorities AS p CROSS JOIN {jobs} AS j {index claim}
 WHERE {claimable} AND j.queue = r.queue AND j.priority = p.n AND j.due_at <= {now} AND {known_task}
-  AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
+  AND {worker_lives}
 LIMIT :most
 
 -- name: take_limited

@@ -123,7 +123,7 @@ class SqlRecords(SqlSubject):
 
 
 def job_record(row: Row) -> StoredJob:
-    """Build a record from the time and the columns of `job_columns`, without what is not to be seen any more.
+    """Build a record from the time and the columns of `stored_job`, without what is not to be seen any more.
 
     What cannot be read is left blank, and the error says so.
     """

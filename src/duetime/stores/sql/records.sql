@@ -26,26 +26,26 @@ CASE WHEN (CAST(:since AS bigint) IS NULL OR created_at >= CAST(:since AS bigint
 THEN true ELSE false END
 
 -- name: get
-SELECT {now}, {job_columns} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+SELECT {now}, {names stored_job} FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
 
 -- name: find
 -- Read one page of jobs, newest first, by a walk along the primary key.
-SELECT {now}, {job_columns} FROM {jobs} WHERE {on_page} AND {wanted} ORDER BY id DESC LIMIT :limit
+SELECT {now}, {names stored_job} FROM {jobs} WHERE {on_page} AND {wanted} ORDER BY id DESC LIMIT :limit
 
 -- name: find_unsuccessful
-SELECT {now}, {job_columns} FROM {jobs}
+SELECT {now}, {names stored_job} FROM {jobs}
 WHERE finished_at IS NOT NULL AND state <> 'succeeded' AND {on_page} AND {wanted}
 ORDER BY id DESC LIMIT :limit
 
 -- name: find_newest
-SELECT {now}, {job_columns}
+SELECT {now}, {names stored_job}
 FROM (SELECT * FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :newest) AS newest
 WHERE {wanted} ORDER BY id DESC LIMIT :limit
 
 -- name: find_live
 -- The same among the jobs that have not ended, which may be few among many. Conditions and order of ids are hidden
 -- from the planner, which would walk along the primary key for them. Nothing waits for other jobs yet.
-SELECT {now}, {job_columns} FROM (
+SELECT {now}, {names stored_job} FROM (
     SELECT * FROM {jobs} {index running} WHERE state = 'running'
     UNION ALL
     SELECT * FROM {jobs} {index claim} WHERE state = 'pending' AND waits = 0 AND gate IS NULL
@@ -56,17 +56,16 @@ WHERE CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
 
 -- name: find_of_schedule
-SELECT {now}, {job_columns} FROM {jobs}
+SELECT {now}, {names stored_job} FROM {jobs}
 WHERE schedule = CAST(:schedule AS text) AND schedule IS NOT NULL
   AND CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
 
 -- name: attempts
-SELECT job_id, fence, worker, due_at, started_at, ended_at, outcome, error, traceback
-FROM {attempts} WHERE job_id = :job_id ORDER BY fence
+SELECT {names whole_attempts} FROM {attempts} WHERE job_id = :job_id ORDER BY fence
 
 -- name: upcoming
-SELECT {now}, {job_columns}
+SELECT {now}, {names stored_job}
 FROM (SELECT id FROM {jobs} WHERE state = 'pending' AND waits = 0 ORDER BY due_at, id LIMIT :limit) AS first
 JOIN {jobs} USING (id) ORDER BY due_at, id
 

@@ -2,10 +2,7 @@
 
 -- fragment: schedule_columns
 -- A whole schedule, with the number of its jobs that have not ended, and of those that failed one after the other.
-s.name, s.task, s.payload, s.trigger_spec, s.declared, s.owner, s.queue, s.priority, s.on_crash, s.retries, s.timeout,
-s.options, s.overlap, s.overlap_limit, s.misfire, s.misfire_window, s.misfire_limit, s.pause_after, s.paused_at,
-s.paused_reason, s.paused_by, s.paused_until, s.parked_at, s.fired_through, s.next_at, s.made, s.streak_from, s.rev,
-s.created_at, s.updated_at,
+{names whole_schedules: s.$},
 (SELECT count(*) FROM {jobs} AS j {index history}
  WHERE j.schedule = s.name AND j.schedule IS NOT NULL AND j.state IN ('pending', 'running')),
 CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
@@ -17,12 +14,6 @@ CASE WHEN s.pause_after IS NULL THEN 0 ELSE (
           ORDER BY w.occurrence DESC LIMIT 1
       ), s.streak_from - 1)
 ) END
-
--- fragment: new_schedule
-name text, task text, payload text, trigger_spec text, declared text, owner text, queue text,
-priority int, on_crash text, retries int, timeout int, options text, overlap text, overlap_limit int,
-misfire text, misfire_window int, misfire_limit int, pause_after int, paused_at int, paused_reason text,
-paused_by text, paused_until int, parked_at int, fired_through int, next_at int, made int, streak_from int
 
 -- name: add_schedules
 INSERT INTO {schedules} ({names new_schedule}, rev, created_at, updated_at)
@@ -90,27 +81,30 @@ UPDATE {schedules} SET
 FROM {each rows: name text, fired_through int, next_at int, withdrawn int} AS r
 WHERE {schedules}.name = r.name
 
+-- fragment: fires
+-- What the index of the schedules that fire next holds.
+s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL
+
+-- fragment: resumes
+-- What the index of the schedules that resume by themselves holds.
+s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL
+
 -- name: due_schedules
 SELECT {schedule_columns} FROM {schedules} AS s
-WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL AND s.next_at <= {now} + :ahead
+WHERE {fires} AND s.next_at <= {now} + :ahead
 ORDER BY s.next_at LIMIT :limit
 
 -- name: resuming_schedules
 SELECT {schedule_columns} FROM {schedules} AS s
-WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until <= {now}
+WHERE {resumes} AND s.paused_until <= {now}
 ORDER BY s.paused_until LIMIT :limit
 
 -- name: next_schedule
 -- Tell the time, when the next schedule after the due ones comes up, whether one that was paused until now goes on,
 -- and when the next one does.
-SELECT {now},
-       (SELECT min(s.next_at) FROM {schedules} AS s
-        WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL AND s.next_at > {now} + :ahead),
-       EXISTS (SELECT 1 FROM {schedules} AS s
-               WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL
-                 AND s.paused_until <= {now}),
-       (SELECT min(s.paused_until) FROM {schedules} AS s
-        WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL AND s.paused_until > {now})
+SELECT {now}, (SELECT min(s.next_at) FROM {schedules} AS s WHERE {fires} AND s.next_at > {now} + :ahead),
+       EXISTS (SELECT 1 FROM {schedules} AS s WHERE {resumes} AND s.paused_until <= {now}),
+       (SELECT min(s.paused_until) FROM {schedules} AS s WHERE {resumes} AND s.paused_until > {now})
 
 -- name: fire
 -- Move schedules on, unless they were moved, changed or paused meanwhile. One whose pause is over can be moved on
@@ -155,7 +149,7 @@ WHERE s.name = r.name ORDER BY s.name
 -- name: occurrences
 -- Read the records of a schedule for a stretch of time: those that lie in it, and the first one after it, which may
 -- stand for occurrences that lie in it, too.
-SELECT {now}, {job_columns} FROM {jobs}
+SELECT {now}, {names stored_job} FROM {jobs}
 WHERE schedule = :schedule AND (occurrence IS NULL) IS FALSE AND occurrence >= :since AND occurrence <= coalesce((
     SELECT n.occurrence FROM {jobs} AS n
     WHERE n.schedule = :schedule AND (n.occurrence IS NULL) IS FALSE AND n.occurrence > :until
@@ -165,7 +159,7 @@ ORDER BY occurrence LIMIT :limit
 
 -- name: past_occurrences
 -- Read the records of a schedule up to an instant, latest first, perhaps without what was skipped.
-SELECT {now}, {job_columns} FROM {jobs}
+SELECT {now}, {names stored_job} FROM {jobs}
 WHERE schedule = :schedule AND (occurrence IS NULL) IS FALSE AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
 ORDER BY occurrence DESC LIMIT :limit
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from duetime.errors import SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.statements.loader import Dialect, PlaceholderFiller, Statements, files
+from duetime.stores.sql.statements.loader import Dialect, PlaceholderFiller, Statements, files, fragments
 from duetime.stores.sql.transactions.caller import another_database
 from duetime.version import VERSION
 
@@ -34,9 +34,10 @@ class Migration(NamedTuple):
 
 @cache
 def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
-    """Return every step of a dialect, oldest first, with the table names of a namespace."""
-    fill = PlaceholderFiller(dialect, namespace, {"code": VERSION})
-    found = {file.stem.partition("_"): file for file in files(dialect.folder, "migrations")}
+    """Return every step, oldest first, with the table names of a namespace; a dialect may have a file of its own for one."""
+    fill = PlaceholderFiller(dialect, namespace, {**fragments(dialect), "code": VERSION})
+    folders = (".", dialect.folder)
+    found = {file.stem.partition("_"): file for folder in folders for file in files(folder, "migrations")}
     return tuple(
         Migration(int(number), name, fill(file.read_text("utf-8")))
         for (number, _, name), file in sorted(found.items())

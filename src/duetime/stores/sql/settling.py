@@ -195,7 +195,8 @@ def _is_success(change: Settlement) -> bool:
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
     return (
-        *change.token,
+        change.token.job_id,
+        change.token.fence,
         change.worker or worker,
         due_at,
         change.started_at,

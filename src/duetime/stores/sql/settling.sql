@@ -56,11 +56,9 @@ WHERE {jobs}.state <> 'running'
 
 -- name: add_attempts
 -- Keep the tries that ended without ending their job.
-INSERT INTO {attempts} (job_id, fence, claim_id, worker, due_at, started_at, ended_at, outcome, error, traceback)
-SELECT r.job_id, r.fence, r.claim_id, r.worker, r.due_at, r.started_at, coalesce(r.ended_at, {now}), r.outcome,
-       r.error, r.traceback
-FROM {each rows: job_id text, fence int, claim_id text, worker text, due_at int, started_at int, ended_at int,
-      outcome text, error text, traceback text} AS r
+INSERT INTO {attempts} ({names whole_attempts})
+SELECT r.job_id, r.fence, r.worker, r.due_at, r.started_at, coalesce(r.ended_at, {now}), r.outcome, r.error, r.traceback
+FROM {each rows: whole_attempts} AS r
 WHERE true
 ON CONFLICT DO NOTHING
 

@@ -1,10 +1,10 @@
 -- Every statement of the SQL stores, in the words all databases share.
 --
 -- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
--- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment, and
--- `{names new_job}` are their names. `{now}` is the store's clock. A dialect replaces a
--- whole statement only where its shape differs. An UPDATE sets no column before another that reads it: some databases
--- would read what was set.
+-- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment,
+-- `{names new_job}` are their names, and `{names new_job: r.$}` is a text with each name for `$`. `{now}` is the store's
+-- clock. A dialect replaces a whole statement only where its shape differs. An UPDATE sets no column before another that
+-- reads it: some databases would read what was set.
 
 -- fragment: claim_columns
 -- What a worker needs to run a job. No IS NULL here: SQLite 3.40 answers it wrongly in RETURNING.
@@ -12,12 +12,6 @@
 {jobs}.due_at, {now_once}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
 {jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
 {jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
-
--- fragment: job_columns
-id, task, payload, queue, priority, state, due_at, created_at, started_at, finished_at, worker, fence,
-failures, crashes, blames, on_crash, retries, timeout, result, result_error, error, traceback, reason,
-cancel_requested_at, schedule, occurrence, span_first, span_count, unique_key, tags, parent, callbacks,
-expires_at, result_ttl, failure_ttl, gate, progress, progress_note
 
 -- fragment: named
 {jobs}.id = r.id
@@ -37,6 +31,9 @@ AND CASE WHEN {jobs}.state = 'running' THEN true ELSE false END
 
 -- fragment: priorities
 priorities (n) AS (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))
+
+-- fragment: worker_lives
+EXISTS (SELECT 1 FROM {workers} AS lw WHERE lw.id = :worker AND lw.state = 'alive')
 
 -- fragment: known_task
 j.task IN (SELECT t.name FROM {each tasks: name text} AS t)

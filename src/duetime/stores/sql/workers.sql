@@ -31,11 +31,7 @@ FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue = q.name AND j.prio
 -- them is when to look further, by `next_due`.
 (
     WITH {priorities}
-    SELECT min({first_near}) FROM {each queues: name text} AS q CROSS JOIN priorities AS p
-    WHERE NOT EXISTS (
-        SELECT 1 FROM {queues} AS c
-        WHERE c.name = q.name AND (c.paused_at IS NOT NULL OR c.most IS NOT NULL OR c.rate_count IS NOT NULL)
-    )
+    SELECT min({first_near}) FROM {each queues: name text} AS q CROSS JOIN priorities AS p WHERE {unrestricted}
 )
 
 -- fragment: is_forsaken
@@ -57,18 +53,12 @@ RETURNING beat_at, {commands_wait}, {limits_in_use},
     (SELECT min(w.lease_until) FROM {workers} AS w WHERE w.state = 'alive' AND w.id <> :worker),
     EXISTS (SELECT 1 FROM {jobs} AS h WHERE h.state = 'running' AND h.worker = :worker),
     {next_job},
-    CASE WHEN :schedules = 1 THEN (
-        SELECT min(s.next_at) FROM {schedules} AS s
-        WHERE s.paused_at IS NULL AND s.parked_at IS NULL AND s.next_at IS NOT NULL
-    ) END,
-    CASE WHEN :schedules = 1 THEN (
-        SELECT min(s.paused_until) FROM {schedules} AS s
-        WHERE s.paused_at IS NOT NULL AND s.parked_at IS NULL AND s.paused_until IS NOT NULL
-    ) END,
+    CASE WHEN :schedules = 1 THEN (SELECT min(s.next_at) FROM {schedules} AS s WHERE {fires}) END,
+    CASE WHEN :schedules = 1 THEN (SELECT min(s.paused_until) FROM {schedules} AS s WHERE {resumes}) END,
     CASE WHEN :orphans = 1 THEN {is_forsaken} ELSE false END
 
 -- name: is_alive
-SELECT {now}, EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive'), {commands_wait}
+SELECT {now}, {worker_lives}, {commands_wait}
 
 -- name: held_by
 SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL
@@ -114,7 +104,7 @@ UPDATE {jobs} SET fence = {jobs}.fence + 1, claim_id = :claim_id, worker = :work
 FROM (
     SELECT j.id FROM {each rows: id text, fence int} AS r JOIN {jobs} AS j ON j.id = r.id AND j.fence = r.fence
     WHERE CASE WHEN j.state = 'running' THEN true ELSE false END
-      AND EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+      AND {worker_lives}
     ORDER BY j.id {skip_locked j}
 ) AS picked
 WHERE {jobs}.id = picked.id

@@ -11,9 +11,10 @@ from duetime.stores.sql.copying import _TABLES, _statements, _Table
 from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.postgres.dialect import POSTGRES
 from duetime.stores.sql.sqlite.dialect import SQLITE
-from duetime.stores.sql.statements.loader import FOLDER, Dialect, parse
+from duetime.stores.sql.statements.loader import FOLDER, Dialect, PlaceholderFiller, parse
 
 BLOCKS = parse((FOLDER / "copying.sql").read_text())
+FILL = PlaceholderFiller(SQLITE, "n", {name: body for (_, name), body in BLOCKS.items()})
 CALLED = {"unique_key": "key", "trigger_spec": "trigger", "options": "terms"}
 WHOLE = {
     "whole_queues": COLUMNS[RecordKind.QUEUES],
@@ -22,8 +23,7 @@ WHOLE = {
     "whole_jobs": COLUMNS[RecordKind.JOBS],
     "whole_schedules": COLUMNS[RecordKind.SCHEDULES],
     "whole_audit": COLUMNS[RecordKind.AUDIT],
-    # The script leaves out the claim.
-    "whole_attempts": (*PART_COLUMNS[RecordKind.JOBS][0], "claim_id"),
+    "whole_attempts": PART_COLUMNS[RecordKind.JOBS][0],
     "whole_logs": PART_COLUMNS[RecordKind.JOBS][1],
     # The script takes the body of a command apart.
     "whole_commands": tuple(
@@ -36,7 +36,7 @@ WHOLE = {
 
 @pytest.mark.parametrize("fragment", WHOLE, ids=str)
 def test_columns_are_those_of_the_model(fragment: str) -> None:
-    columns = [column.split()[0] for column in re.split(r",\s+", BLOCKS["fragment", fragment])]
+    columns = FILL(f"{{names {fragment}}}").split(", ")
     assert tuple(CALLED.get(column, column) for column in columns) == WHOLE[fragment]
 
 

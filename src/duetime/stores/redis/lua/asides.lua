@@ -32,7 +32,6 @@ end
 
 verb('reconsider', FREES, function(asked)
   for _, id in ipairs(asides.due(asked.most)) do reconsider(id) end
-  return reply({})
 end)
 
 verb('aside', READS, function()

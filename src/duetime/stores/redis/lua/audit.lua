@@ -44,7 +44,7 @@ verb('entries', READS, function(asked)
   local name, first = key('entries', asked.target), 0
   if asked.before then
     local place = redis.call('ZREVRANK', name, asked.before)
-    if not place then return reply({}) end
+    if not place then return end
     first = place + 1
   end
   return reply({}, collect(redis.call('ZRANGE', name, first, first + asked.limit - 1, 'REV'), function(id)

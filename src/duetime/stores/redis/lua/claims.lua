@@ -114,7 +114,7 @@ end
 
 verb('claim', WRITES, function(demand)
   local told, taken, tasks = {}, 0, set_of(demand.tasks)
-  if not workers.alive(demand.worker) then return reply({}) end
+  if not workers.alive(demand.worker) then return end
   demand.started = demand.unstarted and {} or {'started_at', moment}
   demand.claim = claim_of(1, demand.claim_id)
   for _, pair in ipairs(demand.queues) do
@@ -134,11 +134,9 @@ verb('claim', WRITES, function(demand)
   return reply({claim_id = demand.claim_id}, told)
 end)
 
-local CLAIM_ID = {'claim_id'}
-
 verb('claims_under', READS, function(asked)
   return reply({claim_id = asked.claim_id}, collect(rows.held(asked.worker), function(id)
-    local held = rows.glance(id, CLAIM_ID)
+    local held = rows.glance(id, NONE)
     local job = held and held.claim_id == asked.claim_id and rows.read_sound(id)
     return job and rows.packed_claim(job, job.fence)
   end))

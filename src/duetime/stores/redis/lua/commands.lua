@@ -62,7 +62,6 @@ verb('finish_command', FREES, function(asked)
     answer(asked.id, asked.outcome)
     redis.call('ZREM', key('told', worker), asked.id)
   end
-  return reply({})
 end)
 
 verb('commands', READS, function(asked)

@@ -115,7 +115,7 @@ local function waiting_lists(queue, from)
   return lists
 end
 
-local PURGEABLE = {'queue', 'created_at'}
+local PURGEABLE = {'created_at'}
 
 -- Among some unclaimed jobs, find those of a queue that were stored before; tell where to look on.
 verb('purgeable', READS, function(asked)

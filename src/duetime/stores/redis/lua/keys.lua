@@ -38,6 +38,11 @@ local function read_hash(name)
   return next(fields) and fields
 end
 
+-- Write a field of a hash, or remove it where there is nothing to write.
+local function set_field(name, field, value)
+  if value then redis.call('HSET', name, field, value) else redis.call('HDEL', name, field) end
+end
+
 -- Read some fields of a hash: numbers, but for those that are texts.
 local function read_fields(name, columns, texts)
   local fields, values = {}, redis.call('HMGET', name, unpack(columns))
@@ -55,6 +60,12 @@ end
 -- Behind a score, in the words of a range; what is only joined to a text would lose digits.
 local function past(score)
   return string.format('(%d', score)
+end
+
+-- Return the lowest score in a set, or the lowest within a bound.
+local function first_score(name, from)
+  local first = redis.call('ZRANGE', name, from or '-inf', '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  return tonumber(first[2])
 end
 
 local function set_of(list)

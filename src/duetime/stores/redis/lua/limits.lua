@@ -52,14 +52,12 @@ local function survey_place(place, served, tasks, most)
   }
 end
 
-local PLACE = {'task', 'gate', 'queue', 'priority'}
-
 -- Return the places of the jobs that fell due last, and whether these are all.
 local function latest_places(most)
   local found = {}
   local ids = redis.call('ZRANGE', key('gated'), moment, '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, most)
   for _, id in ipairs(ids) do
-    local job = rows.glance(id, PLACE)
+    local job = rows.glance(id, NONE)
     if job and job.task and job.gate and job.queue and job.priority then
       found[joined(job.task, job.gate, job.queue, job.priority)] = true
     end
@@ -108,12 +106,13 @@ verb('survey', READS, function(asked)
   return reply(answer)
 end)
 
--- Remember the last `keep` starts.
-local function note_starts(name, keep, count)
+-- Remember the last starts under a limit on their rate, as many as it counts.
+local function note_starts(name, barrier)
+  if not (barrier.started and barrier.rate_count) then return end
   local starts = {}
   for start in string.gmatch(redis.call('HGET', name, 'starts') or '', '%d+') do starts[#starts + 1] = start end
-  for _ = 1, count do starts[#starts + 1] = moment end
-  local first = math.max(1, #starts - keep + 1)
+  for _ = 1, barrier.started do starts[#starts + 1] = moment end
+  local first = math.max(1, #starts - barrier.rate_count + 1)
   redis.call('HSET', name, 'starts', table.concat(starts, ',', first))
 end
 
@@ -145,10 +144,8 @@ end
 
 local function note_gate(barrier)
   local name = key('gatehouse', barrier.name)
-  redis.call('HDEL', name, 'most', 'rate_count', 'rate_period')
   redis.call('HSET', name, 'task', barrier.task, 'seen_at', now)
-  if barrier.most then redis.call('HSET', name, 'most', barrier.most) end
-  if barrier.rate_count then redis.call('HSET', name, 'rate_count', barrier.rate_count, 'rate_period', barrier.rate_period) end
+  queues.write_limits(name, barrier)
   redis.call('ZADD', key('gates'), 0, barrier.name)
 end
 
@@ -167,7 +164,7 @@ end
 -- Hand out jobs that were chosen, as far as their limits are as they were seen.
 verb('seize', WRITES, function(asked)
   local told = {}
-  if not workers.alive(asked.worker) then return reply({}) end
+  if not workers.alive(asked.worker) then return end
   local gates, halls = still_open(asked.gates, 'gatehouse', running_at), still_open_queues(asked.queues)
   for _, want in ipairs(asked.jobs) do
     local passes = (not want.gate or gates[want.gate]) and (not want.limited or halls[want.queue])
@@ -180,11 +177,9 @@ verb('seize', WRITES, function(asked)
   end
   for name, barrier in pairs(gates) do
     if barrier.started then note_gate(barrier) end
-    if barrier.started and barrier.rate_count then note_starts(key('gatehouse', name), barrier.rate_count, barrier.started) end
+    note_starts(key('gatehouse', name), barrier)
   end
-  for name, barrier in pairs(halls) do
-    if barrier.started and barrier.rate_count then note_starts(key('queue', name), barrier.rate_count, barrier.started) end
-  end
+  for name, barrier in pairs(halls) do note_starts(key('queue', name), barrier) end
   return reply({claim_id = asked.claim_id}, told)
 end)
 

@@ -14,9 +14,7 @@ local function first_in(queue, tasks, after)
   local first
   for _, line in ipairs(within('lines', queue)) do
     if tasks[string.match(line, '|%d+|(.*)$')] then
-      local found = redis.call('ZRANGE', key('claim', line), after and string.format('(%d', after) or '-inf', '+inf',
-                               'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
-      first = earlier(first, tonumber(found[2]))
+      first = earlier(first, first_score(key('claim', line), after and past(after)))
     end
   end
   return first
@@ -27,7 +25,7 @@ local function first_gated(served, tasks)
   local near = redis.call('ZRANGE', key('gated'), '(' .. moment, '+inf', 'BYSCORE', 'LIMIT', 0, NEAR,
                           'WITHSCORES')
   for place = 1, #near, 2 do
-    local job = rows.glance(near[place], {})
+    local job = rows.glance(near[place], NONE)
     if job and tasks[job.task] and served[job.queue] then return tonumber(near[place + 1]) end
   end
   return #near == 2 * NEAR and tonumber(near[#near]) or nil
@@ -45,11 +43,6 @@ function looks.next_job(names, tasks)
     if queues.open(queue) then first = earlier(first, first_in(queue, tasks)) end
   end
   return first
-end
-
--- Return the first score in a set, which has what comes next in front.
-function looks.first(name)
-  return tonumber(redis.call('ZRANGE', key(name), 0, 0, 'WITHSCORES')[2])
 end
 
 verb('next_due', READS, function(asked)

@@ -1,25 +1,21 @@
 -- Whole records, for a copy to another store.
 
--- The other kinds of records than jobs: the hash of each, and how its key is added to the indexes and removed.
+-- The other kinds of records than jobs: the hash of each, how its key is added to indexes, which it leaves, and what else
+-- is removed with it.
 local nouns = {
-  queues = {hash = 'queue', list = queues.list},
-  gates = {hash = 'gatehouse'},
-  workers = {hash = 'worker', index = 'worker_ids'},
-  schedules = {hash = 'schedule'},
-  audit = {hash = 'entry', index = 'entry_ids', list = audit.list, unlist = audit.unlist},
+  queues = {hash = 'queue', list = queues.list, leaves = {'queues', 'limited'}},
+  gates = {hash = 'gatehouse', leaves = {'gates'}},
+  workers = {hash = 'worker', index = 'worker_ids', leaves = {'workers', 'worker_ids', 'living', 'leases'}},
+  schedules = {hash = 'schedule', leaves = {'schedules', 'next', 'until'}},
+  audit = {hash = 'entry', index = 'entry_ids', list = audit.list, leaves = NONE, remove = audit.unlist},
 }
 
-function nouns.queues.unlist(id)
-  leave(id, 'queues', 'limited')
+function nouns.queues.remove(id)
   redis.call('DEL', key('busy', id))
 end
 
 function nouns.gates.list(id)
   redis.call('ZADD', key('gates'), 0, id)
-end
-
-function nouns.gates.unlist(id)
-  leave(id, 'gates')
 end
 
 function nouns.workers.list(id, row, told)
@@ -32,22 +28,17 @@ function nouns.workers.list(id, row, told)
   end
 end
 
-function nouns.workers.unlist(id)
+function nouns.workers.remove(id)
   for _, command in ipairs(members('commands', id)) do
     leave(command, 'answered')
     redis.call('DEL', key('command', command))
   end
   redis.call('DEL', key('commands', id), key('told', id))
-  leave(id, 'workers', 'worker_ids', 'living', 'leases')
 end
 
 function nouns.schedules.list(id, row)
   redis.call('ZADD', key('schedules'), 0, id)
   write_schedule(id, {}, row)
-end
-
-function nouns.schedules.unlist(id)
-  leave(id, 'schedules', 'next', 'until')
 end
 
 local function index_of(kind)
@@ -100,7 +91,8 @@ end)
 local function remove(kind, id)
   local noun = nouns[kind]
   if noun then
-    noun.unlist(id)
+    if noun.remove then noun.remove(id) end
+    leave(id, unpack(noun.leaves))
     redis.call('DEL', key(noun.hash, id))
   elseif rows.read(id) then
     rows.remove(id)
@@ -130,5 +122,4 @@ verb('exchange', WRITES, function(asked)
       nouns[kind].list(record.key, record.row, record.told)
     end
   end
-  return reply({})
 end)

@@ -22,7 +22,7 @@ verb('pulse', FREES, function(asked)
     facts.due_at = looks.next_job(asked.wants.queues, set_of(asked.wants.tasks))
     facts.orphans = asked.wants.orphans and (workers.orphans() or #asides.due(1) > 0)
     if asked.wants.schedules then
-      facts.fires_at, facts.resumes_at = looks.first('next'), looks.first('until')
+      facts.fires_at, facts.resumes_at = first_score(key('next')), first_score(key('until'))
     end
   end
   return reply(facts, held_by(worker))

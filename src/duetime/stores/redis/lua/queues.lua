@@ -32,29 +32,23 @@ function queues.list(name, set)
   end
 end
 
+-- Write the limits of a queue, or of a gate.
+function queues.write_limits(name, limits)
+  for _, column in ipairs({'most', 'rate_count', 'rate_period'}) do set_field(name, column, limits[column]) end
+end
+
 verb('pause_queue', WRITES, function(asked)
   local name = key('queue', asked.queue)
   redis.call('HSETNX', name, 'paused_at', now)
-  if asked.reason then
-    redis.call('HSET', name, 'paused_reason', asked.reason)
-  else
-    redis.call('HDEL', name, 'paused_reason')
-  end
+  set_field(name, 'paused_reason', asked.reason)
   redis.call('ZADD', key('queues'), 0, asked.queue)
-  return reply({})
 end)
 
 verb('resume_queue', WRITES, function(asked)
   redis.call('HDEL', key('queue', asked.queue), 'paused_at', 'paused_reason')
-  return reply({})
 end)
 
 verb('set_queue_limit', WRITES, function(asked)
-  local name = key('queue', asked.queue)
-  redis.call('HDEL', name, 'most', 'rate_count', 'rate_period')
-  for _, column in ipairs({'most', 'rate_count', 'rate_period'}) do
-    if asked[column] then redis.call('HSET', name, column, asked[column]) end
-  end
+  queues.write_limits(key('queue', asked.queue), asked)
   queues.list(asked.queue, asked)
-  return reply({})
 end)

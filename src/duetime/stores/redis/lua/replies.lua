@@ -46,7 +46,7 @@ local FREES = {'allow-oom'}
 local rows = {}
 
 -- Register a verb: called with the namespace's tag, the time or nothing, the sender, a request, and hints to pass on, if
--- the time has come for them.
+-- the time has come for them. A verb that returns nothing answers with nothing but the time.
 local function verb(name, flags, run)
   redis.register_function{
     function_name = LIBRARY .. '_' .. name,
@@ -63,7 +63,7 @@ local function verb(name, flags, run)
         for place = 5, #args do said[args[place]] = args[2] end
       end
       publish()
-      return answer
+      return answer or reply({})
     end,
   }
 end

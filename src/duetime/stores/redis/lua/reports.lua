@@ -21,7 +21,6 @@ end
 verb('report', WRITES, function(asked)
   for _, said in ipairs(asked.progress) do reports.progress(said) end
   reports.log(asked.logs)
-  return reply({})
 end)
 
 -- Return the parts of the logs of a job, each packed as fence, line, and what else there is of it.

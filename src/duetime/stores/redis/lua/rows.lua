@@ -109,7 +109,8 @@ function rows.read(id)
   return completed(row, id)
 end
 
--- Read a few columns, where many jobs are looked at and their arguments are of no interest.
+-- Read a few columns, where many jobs are looked at and their arguments are of no interest. The state and the columns
+-- that share fields always come with them.
 function rows.glance(id, columns)
   local values = redis.pcall('HMGET', key('job', id), 'state', 'line', 'claim', 'extras', unpack(columns))
   if not values[1] then return nil end
@@ -344,7 +345,7 @@ end
 function rows.list_busy(queue)
   for _, worker in ipairs(members('holders')) do
     for _, id in ipairs(rows.held(worker)) do
-      local job = rows.glance(id, {})
+      local job = rows.glance(id, NONE)
       if job and job.state == 'running' and job.queue == queue then index('busy', queue, id, ZERO) end
     end
   end

@@ -39,7 +39,7 @@ local function pack_schedules(names)
 end
 
 local function list_under(index, at, name)
-  if at then redis.call('ZADD', key(index), at, name) else redis.call('ZREM', key(index), name) end
+  if at then redis.call('ZADD', key(index), at, name) else leave(name, index) end
 end
 
 -- Write what has changed of a schedule, and list it under its next time.
@@ -111,7 +111,7 @@ end
 -- What comes after every id.
 local LAST = '~'
 
-local PLANTED = {'occurrence', 'due_at', 'fence', 'state'}
+local PLANTED = {'due_at'}
 
 -- Look at some of the jobs that a schedule has not finished for those that are planted; tell where to look on.
 verb('planted', READS, function(asked)
@@ -193,11 +193,6 @@ verb('delete_schedule', FREES, function(asked)
   return reply({deleted = true})
 end)
 
--- Return the first time that a schedule is listed under behind another.
-local function first_past(index, at)
-  return tonumber(redis.call('ZRANGE', key(index), past(at), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2])
-end
-
 -- List what goes on again, then what is to be fired; and when the next ones come up.
 verb('due_schedules', READS, function(asked)
   local edge = now + asked.ahead
@@ -205,7 +200,8 @@ verb('due_schedules', READS, function(asked)
   for _, name in ipairs(up_to(key('next'), edge, asked.limit)) do
     found[#found + 1] = name
   end
-  return reply({next_at = first_past('next', edge), resumes_at = first_past('until', now)}, pack_schedules(found))
+  local next_at, resumes_at = first_score(key('next'), past(edge)), first_score(key('until'), past(now))
+  return reply({next_at = next_at, resumes_at = resumes_at}, pack_schedules(found))
 end)
 
 -- Whether a schedule was not moved, changed or paused since. One whose pause is over can be moved on before it resumes.
@@ -237,7 +233,7 @@ end
 -- Return the jobs that call back others when they are cancelled, and for which those are not given yet.
 local function undecided(ids, called)
   return collect(ids, function(id)
-    local job = rows.glance(id, {})
+    local job = rows.glance(id, NONE)
     local calls = job and job.state == 'pending' and job.callbacks
     return calls and not (called and called[id]) and pack_standing(id)
   end)
@@ -274,7 +270,7 @@ end)
 
 -- Whether a record stands for what it stood for when it was read.
 local function uncut(cut)
-  local record = rows.glance(cut.id, {'span_first', 'occurrence', 'span_count'})
+  local record = rows.glance(cut.id, {'span_first', 'span_count'})
   return record and record.occurrence == cut.was[2] and (record.span_first or record.occurrence) == cut.was[1]
     and record.span_count == cut.was[3]
 end

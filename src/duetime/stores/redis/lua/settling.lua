@@ -8,11 +8,9 @@ function settling.claimed(token)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job or nil
 end
 
-local LAST_CLAIM = {'fence', 'claim_id', 'state'}
-
 -- Return the state of a job, without the rest of it, if a claim on it is the last one.
 function settling.standing(token)
-  local job = rows.glance(token.id, LAST_CLAIM)
+  local job = rows.glance(token.id, NONE)
   return job and job.fence == token.fence and job.claim_id == token.claim_id and job.state or nil
 end
 
@@ -123,5 +121,4 @@ verb('mark_started', FREES, function(asked)
     local job = settling.held(token)
     if job and rows.sound(job) then rows.change(token.id, {started_at = asked.started_at}, job) end
   end
-  return reply({})
 end)

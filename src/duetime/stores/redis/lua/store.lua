@@ -7,12 +7,7 @@ end)
 
 -- Note that the work goes on elsewhere, or that it does not.
 verb('set_moved', WRITES, function(asked)
-  if asked.note then
-    redis.call('HSET', key('meta'), 'moved', asked.note)
-  else
-    redis.call('HDEL', key('meta'), 'moved')
-  end
-  return reply({})
+  set_field(key('meta'), 'moved', asked.note)
 end)
 
 verb('migrate', WRITES, function(asked)
@@ -20,5 +15,4 @@ verb('migrate', WRITES, function(asked)
   if tonumber(redis.call('HGET', key('meta'), 'version') or 0) < asked.version then
     redis.call('HSET', key('meta'), 'version', asked.version)
   end
-  return reply({})
 end)

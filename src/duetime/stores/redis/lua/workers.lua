@@ -63,7 +63,6 @@ verb('register', WRITES, function(asked)
   elseif workers.alive(id) then
     renew(id, asked.lease)
   end
-  return reply({})
 end)
 
 -- Renew the lease of a worker that lives, and note how it is.
@@ -91,7 +90,6 @@ verb('retire', FREES, function(asked)
     end_life(asked.worker, 'stopped', 'the worker stopped before it answered')
     redis.call('HSET', key('worker', asked.worker), 'lease_until', now, 'running', 0)
   end
-  return reply({})
 end)
 
 verb('bury', FREES, function(asked)

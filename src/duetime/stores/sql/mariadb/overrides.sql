@@ -19,10 +19,7 @@ j.held_key = r.unique_key AND NOT EXISTS (SELECT 1 FROM {jobs} AS own WHERE own.
 
 -- name: claim
 -- Choose jobs of one queue, for `take`, and hand them over packed in one row.
-SELECT coalesce(json_arrayagg(json_array(
-           j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
-           j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at, j.unique_key,
-           j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl)), '[]'),
+SELECT coalesce(json_arrayagg(json_array({handed_out}, {rarely_handed_out})), '[]'),
        coalesce(json_arrayagg(json_array(j.id)), '[]')
 FROM (
     SELECT * FROM {jobs} AS j {index claim}

@@ -1,5 +1,34 @@
 -- Statements whose shape differs on PostgreSQL.
 
+-- fragment: key_text
+-- Text that is compared byte by byte. This fragment and those up to `new_store` are for the tables.
+text COLLATE "C"
+
+-- fragment: job_id
+-- Room for the entries of new versions of a row next to the first, as there is for the versions: a page that fills up must
+-- be cleared or split.
+{key_text} NOT NULL PRIMARY KEY WITH (fillfactor = 60)
+
+-- fragment: known_state
+-- As one constant: it is read anew for each statement.
+state = ANY ('{pending,running,succeeded,failed,cancelled,skipped}'::text[])
+
+-- fragment: job_storage
+-- Room for new versions of a row on its own page, and a vacuum that comes before the dead ones are in the way.
+WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
+      autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0)
+
+-- fragment: worker_storage
+-- Each row is written anew with every heartbeat.
+WITH (fillfactor = 50)
+
+-- fragment: key_storage
+-- Nothing: no table is kept in the order of its key.
+
+-- fragment: new_store
+-- When the tables were made, and what tells them from those of other stores.
+(extract(epoch FROM statement_timestamp()) * 1000000)::bigint, replace(gen_random_uuid()::text, '-', '')
+
 -- fragment: named
 -- A plain comparison could also be joined from the side of the jobs, by reading all of them, and is if the plan was made
 -- while there were none. This way there is nothing but to look up each.
@@ -15,11 +44,7 @@ WITH demand AS MATERIALIZED (
     SELECT q.name, q.most, :ahead::bigint AS ahead, :unstarted::int AS unstarted, {now} AS now,
            ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each queues: name text, most int} AS q
-    WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
-      AND NOT EXISTS (
-          SELECT 1 FROM {queues} AS p
-          WHERE p.name = q.name AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL)
-      )
+    WHERE {worker_lives} AND {unrestricted}
 ), picked AS MATERIALIZED (
     SELECT taken.place
     FROM demand AS d
@@ -60,14 +85,14 @@ CROSS JOIN LATERAL (
       AND j.due_at <= {now}
     ORDER BY j.due_at, j.id LIMIT r.most FOR UPDATE SKIP LOCKED
 ) AS taken
-WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+WHERE {worker_lives}
 
 -- name: in_queues
 -- Choose due jobs without a gate in limited queues that are locked.
 WITH demand AS MATERIALIZED (
     SELECT r.queue, r.most, {now} AS now, ARRAY(SELECT t.name FROM {each tasks: name text} AS t) AS tasks
     FROM {each rows: queue text, most int} AS r
-    WHERE EXISTS (SELECT 1 FROM {workers} AS w WHERE w.id = :worker AND w.state = 'alive')
+    WHERE {worker_lives}
 )
 SELECT taken.priority, taken.due_at, taken.id, taken.queue, taken.gate
 FROM demand AS d CROSS JOIN LATERAL (
@@ -104,7 +129,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('{meta}', 0))
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
 WITH RECURSIVE {waiting_queues}
-SELECT {now}, {job_columns} FROM (
+SELECT {now}, {names stored_job} FROM (
     SELECT first.*
     FROM waiting CROSS JOIN generate_series(0, 9) AS p (n)
     CROSS JOIN LATERAL (

@@ -1,5 +1,31 @@
 -- Statements whose shape differs on SQLite.
 
+-- fragment: key_text
+-- Text that is compared byte by byte. This fragment and those up to `new_store` are for the tables.
+text
+
+-- fragment: job_id
+-- What comes behind the name of the column.
+text NOT NULL PRIMARY KEY
+
+-- fragment: known_state
+-- SQLite builds a table for an IN of more than two at every change of a row.
+state = 'pending' OR state = 'running' OR state = 'succeeded' OR state = 'failed' OR state = 'cancelled' OR state = 'skipped'
+
+-- fragment: job_storage
+-- Nothing: no table needs room for new versions of its rows.
+
+-- fragment: worker_storage
+-- The same.
+
+-- fragment: key_storage
+-- What is kept in the order of its key.
+WITHOUT ROWID
+
+-- fragment: new_store
+-- When the tables were made, and what tells them from those of other stores.
+CAST(strftime('%s', 'now') AS integer) * 1000000, lower(hex(randomblob(16)))
+
 -- name: claim
 -- Choose jobs of one queue, for `take`. Priorities are walked from the outside in, each an ordered range of the
 -- index, and the walk stops at the limit; CROSS JOIN and the named index insist on that. All rows come packed
@@ -9,32 +35,18 @@ WITH {priorities}
 SELECT '[' || coalesce(group_concat(claim, ','), '') || ']', json_group_array(place)
 FROM (
     SELECT j.rowid AS place, CASE
-        WHEN coalesce(j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl) IS NULL
-        THEN json_array({handed_out})
-        ELSE json_array({handed_out}, j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl,
-                        j.failure_ttl)
+        WHEN coalesce({rarely_handed_out}) IS NULL THEN json_array({handed_out})
+        ELSE json_array({handed_out}, {rarely_handed_out})
     END AS claim
     FROM {each queues: name text, most int} AS q
     CROSS JOIN priorities AS p
     CROSS JOIN {jobs} AS j {index claim}
     WHERE p.n < :below_priority
-      AND j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = q.name AND j.priority = p.n
-      AND j.due_at <= {now} + :ahead
+      AND {claimable} AND j.queue = q.name AND j.priority = p.n AND j.due_at <= {now} + :ahead
       AND j.due_at > CASE WHEN :ahead = 0 THEN -1 ELSE {now} END
-      AND {holdable}
-      AND j.task IN (SELECT t.name FROM {each tasks: name text} AS t)
-      AND EXISTS (SELECT 1 FROM {workers} WHERE id = :worker AND state = 'alive')
-      AND NOT EXISTS (
-          SELECT 1 FROM {queues} AS p
-          WHERE p.name = q.name AND (p.paused_at IS NOT NULL OR p.most IS NOT NULL OR p.rate_count IS NOT NULL)
-      )
+      AND {holdable} AND {known_task} AND {worker_lives} AND {unrestricted}
     LIMIT :limit
 )
-
--- fragment: handed_out
--- The fields of a claim that have no default.
-j.id, j.fence + 1, :claim_id, j.task, j.payload, j.queue, j.priority, j.due_at, {now}, j.failures, j.crashes,
-j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_requested_at
 
 -- name: take
 -- Mark as claimed what `claim` has chosen in the same transaction.
@@ -45,29 +57,14 @@ WHERE rowid IN (SELECT value FROM json_each(:chosen))
 
 -- name: quote_blobs
 -- Turn bytes in waiting jobs into text: JSON cannot hold bytes, so they would break every claim that reads them.
-UPDATE {jobs} SET
-    payload = CASE typeof(payload) WHEN 'blob' THEN quote(payload) ELSE payload END,
-    failures = CASE typeof(failures) WHEN 'blob' THEN quote(failures) ELSE failures END,
-    crashes = CASE typeof(crashes) WHEN 'blob' THEN quote(crashes) ELSE crashes END,
-    blames = CASE typeof(blames) WHEN 'blob' THEN quote(blames) ELSE blames END,
-    on_crash = CASE typeof(on_crash) WHEN 'blob' THEN quote(on_crash) ELSE on_crash END,
-    retries = CASE typeof(retries) WHEN 'blob' THEN quote(retries) ELSE retries END,
-    timeout = CASE typeof(timeout) WHEN 'blob' THEN quote(timeout) ELSE timeout END,
-    schedule = CASE typeof(schedule) WHEN 'blob' THEN quote(schedule) ELSE schedule END,
-    occurrence = CASE typeof(occurrence) WHEN 'blob' THEN quote(occurrence) ELSE occurrence END,
-    cancel_requested_at = CASE typeof(cancel_requested_at) WHEN 'blob' THEN quote(cancel_requested_at) ELSE cancel_requested_at END,
-    unique_key = CASE typeof(unique_key) WHEN 'blob' THEN quote(unique_key) ELSE unique_key END,
-    tags = CASE typeof(tags) WHEN 'blob' THEN quote(tags) ELSE tags END,
-    parent = CASE typeof(parent) WHEN 'blob' THEN quote(parent) ELSE parent END,
-    callbacks = CASE typeof(callbacks) WHEN 'blob' THEN quote(callbacks) ELSE callbacks END,
-    expires_at = CASE typeof(expires_at) WHEN 'blob' THEN quote(expires_at) ELSE expires_at END,
-    result_ttl = CASE typeof(result_ttl) WHEN 'blob' THEN quote(result_ttl) ELSE result_ttl END,
-    failure_ttl = CASE typeof(failure_ttl) WHEN 'blob' THEN quote(failure_ttl) ELSE failure_ttl END
-WHERE state = 'pending' AND 'blob' IN (
-    typeof(payload), typeof(failures), typeof(crashes), typeof(blames), typeof(on_crash), typeof(retries),
-    typeof(timeout), typeof(schedule), typeof(occurrence), typeof(cancel_requested_at), typeof(unique_key),
-    typeof(tags), typeof(parent), typeof(callbacks), typeof(expires_at), typeof(result_ttl), typeof(failure_ttl)
-)
+UPDATE {jobs} SET {names quotable: $ = CASE typeof($) WHEN 'blob' THEN quote($) ELSE $ END}
+WHERE state = 'pending' AND 'blob' IN ({names quotable: typeof($)})
+
+-- fragment: quotable
+-- What a claim reads of a job, but for the columns that its indexes are ordered by.
+payload text, failures int, crashes int, blames int, on_crash text, retries int, timeout int, schedule text, occurrence int,
+cancel_requested_at int, unique_key text, tags text, parent text, callbacks text, expires_at int, result_ttl int,
+failure_ttl int
 
 -- name: has_schema
 -- Tell whether there are any tables of ours.
@@ -75,27 +72,18 @@ SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{meta}'
 
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
-WITH RECURSIVE {priorities},
-waiting (name) AS (
-    SELECT min(j.queue) FROM {jobs} AS j {index claim}
-    WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
-    UNION ALL
-    SELECT (SELECT min(j.queue) FROM {jobs} AS j {index claim}
-            WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue > waiting.name)
-    FROM waiting WHERE waiting.name IS NOT NULL
-)
-SELECT {now}, {job_columns} FROM {jobs}
+WITH RECURSIVE {waiting_queues}, {priorities}
+SELECT {now}, {names stored_job} FROM {jobs}
 WHERE id IN (
     SELECT first.id FROM waiting CROSS JOIN priorities AS p
     JOIN {jobs} AS first ON first.id IN (
         SELECT j.id FROM {jobs} AS j {index claim}
-        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL AND j.queue = waiting.name AND j.priority = p.n
+        WHERE {claimable} AND j.queue = waiting.name AND j.priority = p.n
         ORDER BY j.due_at, j.id LIMIT :limit
     )
     UNION ALL
     SELECT gated.id FROM (
-        SELECT j.id FROM {jobs} AS j
-        WHERE j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL ORDER BY j.due_at LIMIT :limit
+        SELECT j.id FROM {jobs} AS j WHERE {at_gate} AND j.due_at >= 0 ORDER BY j.due_at LIMIT :limit
     ) AS gated
 )
 ORDER BY due_at, id LIMIT :limit

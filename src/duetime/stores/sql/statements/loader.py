@@ -146,6 +146,11 @@ def parse(text: str) -> Blocks:
     }
 
 
+def fragments(dialect: Dialect) -> dict[str, str]:
+    """Return the fragments that a dialect has of its own."""
+    return _named("fragment", parse((FOLDER / dialect.folder / "overrides.sql").read_text("utf-8")))
+
+
 def _named(wanted: str, blocks: Blocks) -> dict[str, str]:
     return {name: body for (kind, name), body in blocks.items() if kind == wanted}
 
@@ -187,7 +192,9 @@ class PlaceholderFiller:
         if word == "each":
             return self._each(argument)
         if word == "names":
-            return ", ".join(name for name, _ in _columns(self._words[argument]))
+            listed, _, text = argument.partition(": ")
+            columns = _columns(self(self._words[listed]))
+            return ", ".join((text or "$").replace("$", name) for name, _ in columns)
         if word == "skip_locked":
             return self._dialect.skip_locked.format(argument)
         if word == "index":
@@ -199,7 +206,8 @@ class PlaceholderFiller:
         parameter, listed = argument.split(": ")
         first, *more = listed.split(", ", 1)
         # Columns of several statements have a name.
-        return self._dialect.each(parameter, _columns(", ".join([self._words.get(first, first), *more])))
+        columns = self(", ".join([self._words.get(first, first), *more]))
+        return self._dialect.each(parameter, _columns(columns))
 
 
 def compile_statement(name: str, sql: str, dialect: Dialect) -> Statement:

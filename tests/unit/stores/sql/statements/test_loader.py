@@ -10,6 +10,7 @@ import duetime.stores.sql
 from duetime.stores.sql.driver import Statement
 from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.postgres.dialect import POSTGRES
+from duetime.stores.sql.schema import migrations
 from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.stores.sql.statements.loader import (
     Dialect,
@@ -112,6 +113,25 @@ def test_a_batch_is_a_table_with_the_columns_that_were_declared() -> None:
         "SELECT r.id FROM (SELECT r.value ->> 0 AS id, (r.value ->> 1)::bigint AS fence "
         "FROM jsonb_array_elements(:rows::text::jsonb) AS r (value) WHERE jsonb_typeof(r.value) = 'array') AS r"
     )
+
+
+def test_the_names_of_listed_columns_can_be_put_into_a_text() -> None:
+    fill = PlaceholderFiller(SQLITE, "n", {"few": "id text, fence int", "more": "{few}, note text"})
+    assert fill("SELECT {names more} FROM {jobs}") == "SELECT id, fence, note FROM n_jobs"
+    assert fill("SET {names few: $ = r.$}") == "SET id = r.id, fence = r.fence"
+
+
+@pytest.mark.parametrize(
+    ("dialect", "word"), [(SQLITE, "WITHOUT ROWID"), (POSTGRES, 'COLLATE "C"'), (MARIADB, "ENGINE InnoDB")]
+)
+def test_a_dialect_has_the_shared_tables_in_its_words_unless_it_has_its_own(
+    dialect: Dialect, word: str
+) -> None:
+    [step] = migrations(dialect, "billing")
+    assert step.name == "first"
+    assert word in step.text
+    assert "CREATE TABLE" in step.text
+    assert "{code}" not in step.text
 
 
 def test_a_statement_can_be_unrolled_to_take_its_batch_row_by_row() -> None:

@@ -74,7 +74,6 @@ CREATE TABLE IF NOT EXISTS {jobs} (
 CREATE TABLE IF NOT EXISTS {attempts} (
     job_id varchar(64) NOT NULL,
     fence bigint NOT NULL,
-    claim_id varchar(64) NOT NULL,
     worker varchar(200),
     due_at bigint NOT NULL,
     started_at bigint,
@@ -160,12 +159,10 @@ CREATE TABLE IF NOT EXISTS {queues} (
     name varchar(200) NOT NULL PRIMARY KEY,
     paused_at bigint,
     paused_reason longtext,
-    paused_by longtext,
     most integer,
     rate_count integer,
     rate_period bigint,
-    starts longtext,
-    options longtext
+    starts longtext
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
 -- Where jobs wait for limits; the limits as the last worker that looked had them, for people, not for the claim.
@@ -185,7 +182,6 @@ CREATE TABLE IF NOT EXISTS {commands} (
     kind varchar(20) NOT NULL,
     body longtext,
     created_at bigint NOT NULL,
-    created_by longtext,
     taken_at bigint,
     done_at bigint,
     outcome longtext,

@@ -1,8 +1,8 @@
 -- The first tables. Instants are integer microseconds since 1970 in UTC.
 
 CREATE TABLE {meta} (
-    version bigint PRIMARY KEY,
-    name text COLLATE "C" NOT NULL,
+    version integer PRIMARY KEY,
+    name {key_text} NOT NULL,
     code text NOT NULL,
     applied_at bigint NOT NULL,
     -- Tells one store from another.
@@ -10,21 +10,18 @@ CREATE TABLE {meta} (
 );
 
 CREATE TABLE {jobs} (
-    -- Room for the entries of new versions of a row beside the first, as there is for the versions: a page that fills up
-    -- must be cleared or split.
-    id text COLLATE "C" NOT NULL PRIMARY KEY WITH (fillfactor = 60),
-    task text COLLATE "C" NOT NULL,
+    id {job_id},
+    task {key_text} NOT NULL,
     payload text NOT NULL,
-    queue text COLLATE "C" NOT NULL,
+    queue {key_text} NOT NULL,
     priority smallint NOT NULL,
-    -- As one constant: it is read anew for each statement.
-    state text NOT NULL CHECK (state = ANY ('{pending,running,succeeded,failed,cancelled,skipped}'::text[])),
+    state text NOT NULL CHECK ({known_state}),
     due_at bigint NOT NULL,
     created_at bigint NOT NULL,
     started_at bigint,
     finished_at bigint,
-    worker text COLLATE "C",
-    claim_id text COLLATE "C",
+    worker {key_text},
+    claim_id {key_text},
     fence bigint NOT NULL DEFAULT 0,
     failures integer NOT NULL DEFAULT 0,
     crashes integer NOT NULL DEFAULT 0,
@@ -39,29 +36,25 @@ CREATE TABLE {jobs} (
     reason text,
     cancel_requested_at bigint,
     cancel_reason text,
-    schedule text COLLATE "C",
+    schedule {key_text},
     occurrence bigint,
     span_first bigint,
     span_count integer NOT NULL DEFAULT 1,
     waits integer NOT NULL DEFAULT 0,
-    unique_key text COLLATE "C",
+    unique_key {key_text},
     keep_key bigint,
     key_until bigint,
     key_held smallint NOT NULL DEFAULT 1,
     tags text,
-    parent text COLLATE "C",
+    parent {key_text},
     callbacks text,
     expires_at bigint,
     progress real,
     progress_note text,
     result_ttl bigint,
     failure_ttl bigint,
-    gate text COLLATE "C"
-) WITH (
-    -- Room for new versions of a row on its own page, and a vacuum that comes before the dead ones are in the way.
-    fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 200,
-    autovacuum_analyze_scale_factor = 0.05, autovacuum_vacuum_cost_delay = 0
-);
+    gate {key_text}
+) {job_storage};
 
 -- What can be claimed without asking a limit: each queue and priority is an ordered range.
 CREATE INDEX {jobs}_claim ON {jobs} (queue, priority, due_at, id)
@@ -94,10 +87,9 @@ CREATE INDEX {jobs}_gated_due ON {jobs} (due_at)
 WHERE gate IS NOT NULL AND state = 'pending' AND waits = 0 AND due_at >= 0;
 
 CREATE TABLE {attempts} (
-    job_id text COLLATE "C" NOT NULL,
+    job_id {key_text} NOT NULL,
     fence bigint NOT NULL,
-    claim_id text COLLATE "C" NOT NULL,
-    worker text COLLATE "C",
+    worker {key_text},
     due_at bigint NOT NULL,
     started_at bigint,
     ended_at bigint NOT NULL,
@@ -105,15 +97,15 @@ CREATE TABLE {attempts} (
     error text,
     traceback text,
     PRIMARY KEY (job_id, fence)
-);
+) {key_storage};
 
 CREATE TABLE {schedules} (
-    name text COLLATE "C" NOT NULL PRIMARY KEY,
-    task text COLLATE "C" NOT NULL,
+    name {key_text} NOT NULL PRIMARY KEY,
+    task {key_text} NOT NULL,
     payload text NOT NULL,
     trigger_spec text NOT NULL,
     declared text NOT NULL,
-    queue text COLLATE "C" NOT NULL,
+    queue {key_text} NOT NULL,
     priority smallint NOT NULL,
     on_crash text NOT NULL,
     retries integer,
@@ -152,7 +144,7 @@ CREATE INDEX {schedules}_until ON {schedules} (paused_until)
 WHERE paused_until IS NOT NULL AND paused_at IS NOT NULL AND parked_at IS NULL;
 
 CREATE TABLE {workers} (
-    id text COLLATE "C" NOT NULL PRIMARY KEY,
+    id {key_text} NOT NULL PRIMARY KEY,
     state text NOT NULL CHECK (state IN ('alive', 'dead', 'stopped')),
     host text NOT NULL,
     host_key text,
@@ -175,24 +167,22 @@ CREATE TABLE {workers} (
     last_error text,
     paused_at bigint,
     paused_reason text
-) WITH (fillfactor = 50);
+) {worker_storage};
 
 CREATE TABLE {queues} (
-    name text COLLATE "C" NOT NULL PRIMARY KEY,
+    name {key_text} NOT NULL PRIMARY KEY,
     paused_at bigint,
     paused_reason text,
-    paused_by text,
     most integer,
     rate_count integer,
     rate_period bigint,
-    starts text,
-    options text
+    starts text
 );
 
 -- Where jobs wait for limits; the limits as the last worker that looked had them, for people, not for the claim.
 CREATE TABLE {gates} (
-    name text COLLATE "C" NOT NULL PRIMARY KEY,
-    task text COLLATE "C" NOT NULL,
+    name {key_text} NOT NULL PRIMARY KEY,
+    task {key_text} NOT NULL,
     most integer,
     rate_count integer,
     rate_period bigint,
@@ -203,22 +193,21 @@ CREATE TABLE {gates} (
 
 -- What runs have logged, in parts.
 CREATE TABLE {logs} (
-    job_id text COLLATE "C" NOT NULL,
+    job_id {key_text} NOT NULL,
     fence bigint NOT NULL,
     -- The number of the first line, from 1.
     line integer NOT NULL,
     attempt integer NOT NULL,
     text text NOT NULL,
     PRIMARY KEY (job_id, fence, line)
-);
+) {key_storage};
 
 CREATE TABLE {commands} (
-    id text COLLATE "C" NOT NULL PRIMARY KEY,
-    worker text COLLATE "C",
+    id {key_text} NOT NULL PRIMARY KEY,
+    worker {key_text},
     kind text NOT NULL,
     body text,
     created_at bigint NOT NULL,
-    created_by text,
     taken_at bigint,
     done_at bigint,
     outcome text,
@@ -230,7 +219,7 @@ CREATE TABLE {commands} (
 CREATE INDEX {commands}_open ON {commands} (worker) WHERE done_at IS NULL;
 
 CREATE TABLE {audit} (
-    id text COLLATE "C" NOT NULL PRIMARY KEY,
+    id {key_text} NOT NULL PRIMARY KEY,
     at bigint NOT NULL,
     who text,
     verb text NOT NULL,
@@ -242,4 +231,4 @@ CREATE TABLE {audit} (
 CREATE INDEX {audit}_target ON {audit} (target, at, id);
 
 INSERT INTO {meta} (version, name, code, applied_at, store_id)
-VALUES (1, 'first', '{code}', (extract(epoch FROM statement_timestamp()) * 1000000)::bigint, replace(gen_random_uuid()::text, '-', ''));
+VALUES (1, 'first', '{code}', {new_store});
