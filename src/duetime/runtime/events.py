@@ -44,8 +44,7 @@ class Events:
         A plain function is called in the event loop, so it must not take long.
         """
         if not callable(callback):
-            text = f"subscribe() needs a function that takes an event, not {callback!r:.100}"
-            raise InvalidOption(text)
+            raise InvalidOption(f"subscribe() needs a function that takes an event, not {callback!r:.100}")
         subscription = (callback, frozenset(map(_event_kind, kinds)) or frozenset(EventKind))
         self.subscriptions = (*self.subscriptions, subscription)
 
@@ -100,8 +99,7 @@ def _event_kind(given: EventKind | str) -> EventKind:
     try:
         return EventKind(given)
     except ValueError:
-        text = f"unknown kind of event {given!r}; kinds are {', '.join(EventKind)}"
-        raise InvalidOption(text) from None
+        raise InvalidOption(f"unknown kind of event {given!r}; kinds are {', '.join(EventKind)}") from None
 
 
 class WorkerEvents:

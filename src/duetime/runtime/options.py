@@ -100,8 +100,7 @@ def worker_options(
         raise ConfigError(text)
     lease_length = parse_duration(lease, what="lease")
     if lease_length < _MIN_LEASE:
-        text = f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}"
-        raise ConfigError(text)
+        raise ConfigError(f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}")
     return WorkerOptions(
         concurrency=concurrency,
         queues=_check_queues(queues),
@@ -123,8 +122,7 @@ def worker_options(
 def _check_count(name: str, number: int, *, most: int | None = None) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= (most or number):
         bound = "" if most is None else f" to {most}"
-        text = f"{name} must be a whole number from 1{bound}, not {shown(number)}"
-        raise ConfigError(text)
+        raise ConfigError(f"{name} must be a whole number from 1{bound}, not {shown(number)}")
 
 
 def _check_queues(queues: QueueLimits) -> Mapping[str, int | None]:
@@ -133,8 +131,7 @@ def _check_queues(queues: QueueLimits) -> Mapping[str, int | None]:
         raise ConfigError(text)
     limits = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues)
     if not limits:
-        text = "queues is empty; name at least one, e.g. queues=['default']"
-        raise ConfigError(text)
+        raise ConfigError("queues is empty; name at least one, e.g. queues=['default']")
     for name, limit in limits.items():
         check_name(name, what="queue")
         if limit is not None:

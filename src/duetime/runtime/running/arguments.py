@@ -53,11 +53,10 @@ class Arguments:
         except _ENCODE_ERRORS as error:
             raise self._unfit(given, _encode_problem(error)) from None
         if len(raw) > MAX_PAYLOAD:
-            text = (
+            raise PayloadTooLarge(
                 f"arguments of {self._task} take {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored. "
                 "Store the data elsewhere and pass a reference to it"
             )
-            raise PayloadTooLarge(text)
         # The object that holds the arguments does not count as a level of its own.
         if len(raw) > MAX_DEPTH and (problem := beyond_bounds(raw, deepest=MAX_DEPTH + 1)) is not None:
             raise self._unfit(given, problem)
@@ -98,8 +97,7 @@ class Arguments:
         """Raise `InvalidOption` unless each call has a value of this parameter that can be told from others."""
         found = self._signature.parameters.get(parameter)
         if found is None or found.kind in _VARIADIC:
-            text = f"by={parameter!r} is not a parameter of {self._task}{self._signature}"
-            raise InvalidOption(text)
+            raise InvalidOption(f"by={parameter!r} is not a parameter of {self._task}{self._signature}")
         try:
             _encoder.encode(None if found.default is found.empty else found.default)
         except _ENCODE_ERRORS as error:

@@ -87,8 +87,7 @@ def _read_signal(signal: Signal) -> Outcome:
 
 def _checked_delay(delay: Micros) -> Micros:
     if type(delay) is not int:
-        text = f"its delay is {type(delay).__name__}, not int"
-        raise TypeError(text)
+        raise TypeError(f"its delay is {type(delay).__name__}, not int")
     return delay
 
 

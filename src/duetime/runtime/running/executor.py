@@ -160,8 +160,7 @@ def check_middleware(function: Middleware) -> None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        text = f"middleware is `async def middleware(job, call)`; {function!r:.100} is not"
-        raise InvalidTask(text)
+        raise InvalidTask(f"middleware is `async def middleware(job, call)`; {function!r:.100} is not")
 
 
 async def call_through(

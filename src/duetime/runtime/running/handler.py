@@ -131,8 +131,7 @@ def module_being_imported() -> str | None:
 def _load_script(home: TaskModule) -> ModuleType:
     spec = importlib.util.spec_from_file_location(home.module, home.path)
     if spec is None or spec.loader is None:
-        text = f"{home.path} is not a Python file"
-        raise ImportError(text)
+        raise ImportError(f"{home.path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[home.module] = module
     try:

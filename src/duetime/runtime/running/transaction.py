@@ -31,8 +31,7 @@ class JobTransaction:
         self.result: object = None
         """What the job returns."""
         if run.lender is None:
-            text = "transaction() works in the worker's own process, not in a task with cpu=True"
-            raise Unsupported(text)
+            raise Unsupported("transaction() works in the worker's own process, not in a task with cpu=True")
         self._run = run
         self._lender = run.lender
         self._timeout = run.lender.bound(timeout)
@@ -44,8 +43,7 @@ class JobTransaction:
     def connection(self) -> Any:
         """The driver's own connection to the store's database, inside a transaction that is ended for you."""
         if self._connection is None:
-            text = "a transaction has a connection only inside its block"
-            raise TransactionMisused(text)
+            raise TransactionMisused("a transaction has a connection only inside its block")
         return self._connection
 
     async def __aenter__(self) -> Self:
@@ -73,11 +71,10 @@ class JobTransaction:
         _refuse_in_loop()
         loan = self._borrow()
         if not loan.blocking:
-            text = (
+            raise Unsupported(
                 "this database has no connection for plain functions; write the task as `async def` and "
                 "use `async with job.transaction()`"
             )
-            raise Unsupported(text)
         self._in_loop(self._begin(loan))
         return self
 
@@ -146,8 +143,7 @@ def _refuse_in_loop() -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    text = "`with job.transaction()` would block the event loop; write `async with`"
-    raise BlockingCallInLoop(text)
+    raise BlockingCallInLoop("`with job.transaction()` would block the event loop; write `async with`")
 
 
 async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
@@ -204,11 +200,10 @@ class TransactionLender:
         if timeout is None:
             return _DEFAULT_LENGTH if longest is None else min(_DEFAULT_LENGTH, longest)
         if longest is not None and timeout > longest:
-            text = (
+            raise InvalidOption(
                 f"timeout must be at most {describe_duration(longest)} on this database: no one else can write while "
                 "the transaction is open, and this worker has its lease to renew; do what takes long before the block"
             )
-            raise InvalidOption(text)
         return timeout
 
     def lend(self, timeout: Micros) -> HandlerTransaction:

@@ -303,11 +303,10 @@ class ChildPool:
             text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
             raise ConfigError(text)
         if (module := module_being_imported()) is not None:
-            text = (
+            raise ConfigError(
                 f"{module} starts a worker when a child process imports it for its tasks; "
                 'start it below `if __name__ == "__main__":`'
             )
-            raise ConfigError(text)
         for handler in cpu:
             self.address(handler)
         self._keep_spare()
