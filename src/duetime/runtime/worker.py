@@ -26,7 +26,7 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import FleetPacing, Service, ServiceHealth
+from duetime.runtime.service import FleetPacing, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.commands import describe_stacks
@@ -259,7 +259,7 @@ class Worker:
 
     def _assemble(self) -> None:
         """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
-        options, store, health = self.options, self._store, self.health
+        options, store = self.options, self._store
         handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
@@ -277,39 +277,28 @@ class Worker:
         )
         self._time = self._timekeeper()
         self._fleet = FleetPacing()
+        self._context = context = WorkerContext(
+            store=store,
+            options=options,
+            handlers=self._handlers,
+            identity=self._identity,
+            time=self._time,
+            health=self.health,
+            fleet=self._fleet,
+        )
         self._threads = ThreadRunner()
         self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
-        self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
-        self._outcomes = Outcomes(
-            store,
-            health,
-            identity=self._identity,
-            time=self._time,
-            events=self._events,
-            captures_logs=options.capture_logs,
-            quiet=logging.INFO if options.dedicated else logging.DEBUG,
-        )
+        self._slots = slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
+        self._outcomes = Outcomes(context, self._events)
         self._dispatcher = Dispatcher(
-            handlers=self._handlers,
+            context,
             executor=Executor(self._handlers, self._threads, self._children, middleware=self._middleware),
             outcomes=self._outcomes,
-            slots=self._slots,
-            time=self._time,
+            slots=slots,
             lender=TransactionLender(store, lease=options.lease, time=self._time, loop=self._loop),
         )
-        self._fetcher = Fetcher(
-            store=store,
-            identity=self._identity,
-            handlers=self._handlers,
-            queues=tuple(options.queues),
-            slots=self._slots,
-            dispatcher=self._dispatcher,
-            time=self._time,
-            health=health,
-            fleet=self._fleet,
-            window=options.window,
-            watched=self._lease.looks,
-        )
+        watched = self._lease.looks
+        self._fetcher = Fetcher(context, slots=slots, dispatcher=self._dispatcher, watched=watched)
 
     def _timekeeper(self) -> StoreClock:
         return StoreClock()
@@ -320,15 +309,8 @@ class Worker:
         watched = self._lease.looks
         self._firer = ScheduleFirer(store, health, fleet=fleet, handlers=self._handlers, watched=watched)
         self._janitor = Janitor(
-            store=store,
-            identity=self._identity,
+            self._context,
             dispatcher=self._dispatcher,
-            time=self._time,
-            health=health,
-            fleet=fleet,
-            lease=options.lease,
-            retention=options.retention,
-            keep_per_schedule=options.keep_per_schedule,
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
@@ -340,15 +322,7 @@ class Worker:
                 store, health, declared=self._declared, tasks=self._handlers, fleet=fleet
             )
             self._intake.append(self._parker)
-        self._pulse = PulseThread(
-            store=store.sibling(),
-            info=self._identity.info,
-            lease=self._lease,
-            listener=self,
-            time=self._time,
-            on_hang=self._hang,
-            fleet=fleet,
-        )
+        self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
             store,
             health,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from duetime.errors import StoreUnavailable
@@ -18,13 +18,11 @@ from duetime.model.outcome import Released
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.claiming.held_claims import HeldClaims
 from duetime.runtime.claiming.limits import LimitedClaimPolicy, vain_pause
-from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, FleetPacing, Service, ServiceHealth
-from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue, Store
+from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, Service, WorkerContext
+from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue
 
 _PROMPT_ANSWER = 0.01
 """A worker that answers a hint within this many seconds is among the first and claims at once; the others look first."""
@@ -43,31 +41,19 @@ class Fetcher(Service):
     name = "fetcher"
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        identity: WorkerIdentity,
-        handlers: Mapping[str, Handler],
-        queues: tuple[str, ...],
-        slots: Slots,
-        dispatcher: Dispatcher,
-        time: StoreClock,
-        health: ServiceHealth,
-        fleet: FleetPacing,
-        window: Micros,
-        watched: bool = False,
+        self, context: WorkerContext, *, slots: Slots, dispatcher: Dispatcher, watched: bool = False
     ) -> None:
         """`watched`: heartbeats look for jobs that no hint announced, and report them by `expect`."""
-        super().__init__(store, health)
-        self._identity = identity
-        self._handlers = handlers
-        self._queues = queues
+        super().__init__(context.store, context.health)
+        self._identity = context.identity
+        self._handlers = context.handlers
+        self._queues = tuple(context.options.queues)
+        self._window = context.options.window
+        self._time = context.time
+        self._fleet = context.fleet
         self._slots = slots
         self._dispatcher = dispatcher
         dispatcher.on_free = self.slot_freed
-        self._time = time
-        self._fleet = fleet
-        self._window = window
         self._watched = watched
         self._paused = False
         self._look_first = False
@@ -85,12 +71,12 @@ class Fetcher(Service):
         self._lost: set[str] = set()
         self._unanswered: list[str] = []
         """The claims whose answers were lost, and that are still to be looked up."""
-        self.limited = LimitedClaimPolicy(handlers)
+        self.limited = LimitedClaimPolicy(self._handlers)
         self.hold = HeldClaims(
             budget=self._may_hold,
             slots=slots.total,
-            window=window,
-            time=time,
+            window=self._window,
+            time=self._time,
             on_due=self._start_held,
             on_late=self._let_others,
         )

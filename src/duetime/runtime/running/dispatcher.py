@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from duetime.model.events import EventKind
@@ -28,12 +28,11 @@ from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
-from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, StopCause
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
+from duetime.runtime.service import WorkerContext
 from duetime.runtime.settling.settler import Outcomes
-from duetime.runtime.store_clock import StoreClock
 
 log = logging.getLogger("duetime.worker")
 
@@ -51,12 +50,11 @@ class Dispatcher:
 
     def __init__(
         self,
+        context: WorkerContext,
         *,
-        handlers: Mapping[str, Handler],
         executor: Executor,
         outcomes: Outcomes,
         slots: Slots,
-        time: StoreClock,
         lender: TransactionLender,
     ) -> None:
         self.runs = outcomes.runs
@@ -64,13 +62,13 @@ class Dispatcher:
         """Called when slots are free again, once for those that come free together."""
         self.done = 0
         self.speed = RunSpeed()
-        self._handlers = handlers
+        self._handlers = context.handlers
         self._executor = executor
         self._outcomes = outcomes
         self._events = outcomes.events.events
         self._loop = asyncio.get_running_loop()
         self._slots = slots
-        self._time = time
+        self._time = context.time
         self._lender = lender
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
@@ -124,13 +122,7 @@ class Dispatcher:
             return Released(wait=SECOND)
         return None
 
-    def settle(
-        self,
-        claim: Claim,
-        outcome: Outcome,
-        *,
-        started_at: Instant | None = None,
-    ) -> None:
+    def settle(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None) -> None:
         """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)

@@ -16,9 +16,8 @@ from duetime.model.states import State
 from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
-from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
-from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.store_clock import StoreClock, monotonic
 from duetime.stores.base import Store
@@ -297,26 +296,17 @@ class OutputWriter(Service):
 class Outcomes:
     """The services that write what becomes of jobs, and the log and the events that tell of it."""
 
-    def __init__(
-        self,
-        store: Store,
-        health: ServiceHealth,
-        *,
-        identity: WorkerIdentity,
-        time: StoreClock,
-        events: Events,
-        captures_logs: bool,
-        quiet: int,
-    ) -> None:
-        """Successes are logged at the level `quiet`."""
-        self.events = WorkerEvents(events, identity, time)
+    def __init__(self, context: WorkerContext, events: Events) -> None:
+        store, health, options = context.store, context.health, context.options
+        self.events = WorkerEvents(events, context.identity, context.time)
         self.settler = Settler(store, health, on_written=self.events.settled)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
-        self.marker = StartMarker(store, health, runs=self.runs, time=time)
-        self.output = OutputWriter(store, health, captures_logs=captures_logs)
+        self.marker = StartMarker(store, health, runs=self.runs, time=context.time)
+        self.output = OutputWriter(store, health, captures_logs=options.capture_logs)
         self.failed = 0
-        self._log = JobLog(identity, quiet=quiet, loop=asyncio.get_running_loop())
+        quiet = logging.INFO if options.dedicated else logging.DEBUG
+        self._log = JobLog(context.identity, quiet=quiet, loop=asyncio.get_running_loop())
 
     def start(self) -> None:
         """Begin to write."""

@@ -20,18 +20,11 @@ from duetime.model.retention import Retention
 from duetime.model.text import short_list
 from duetime.model.time import SECOND, Micros
 from duetime.model.worker import WorkerId
-from duetime.runtime.identity import WorkerIdentity, is_gone
+from duetime.runtime.identity import is_gone
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import (
-    PRUNE,
-    WATCH_PROCESSES,
-    FleetPacing,
-    Service,
-    ServiceHealth,
-    sweep_interval,
-)
-from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import OrphanedJob, PeerWorker, Store
+from duetime.runtime.service import PRUNE, WATCH_PROCESSES, Service, WorkerContext, sweep_interval
+from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import OrphanedJob, PeerWorker
 
 log = logging.getLogger("duetime.worker")
 
@@ -58,30 +51,22 @@ class Janitor(Service):
 
     def __init__(
         self,
+        context: WorkerContext,
         *,
-        store: Store,
-        identity: WorkerIdentity,
         dispatcher: Dispatcher,
-        time: StoreClock,
-        health: ServiceHealth,
-        fleet: FleetPacing | None = None,
-        lease: Micros,
-        retention: Micros | None,
-        keep_per_schedule: int,
         limits_in_use: Callable[[], bool] = bool,
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for what there is to sweep, and tell by `sweep_soon`."""
-        super().__init__(store, health)
-        self._identity = identity
+        super().__init__(context.store, context.health)
+        self._identity = context.identity
+        self._options = context.options
+        self._time = context.time
+        self._fleet = context.fleet
         self._dispatcher = dispatcher
-        self._time = time
-        self._fleet = fleet or FleetPacing()
-        self._sweeps = sweep_interval(lease / SECOND)
+        self._sweeps = sweep_interval(self._options.lease / SECOND)
         # A lease is renewed when a third of it is over: one that is half over is late, and seen before it ends.
-        self._soon = lease // 2
-        self._retention = retention
-        self._keep_per_schedule = keep_per_schedule
+        self._soon = self._options.lease // 2
         self._pruned_through: JobId = ""
         self._limits_in_use = limits_in_use
         self._watched = watched
@@ -196,8 +181,9 @@ class Janitor(Service):
 
     async def _prune(self) -> None:
         """Look at the next stretches of the table, and soon again while there is much to remove."""
-        before = None if self._retention is None else self._time.now() - self._retention
-        retention = Retention(before=before, keep_per_schedule=self._keep_per_schedule)
+        keep = self._options.retention
+        before = None if keep is None else self._time.now() - keep
+        retention = Retention(before=before, keep_per_schedule=self._options.keep_per_schedule)
         removed = 0
         for _ in range(_PRUNE_STRETCHES):
             pruned = await self._store.prune(retention, after=self._pruned_through)

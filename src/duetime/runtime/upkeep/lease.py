@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.model.worker import CommandId, WorkerInfo
-from duetime.runtime.service import DATABASE_DOWN, FleetPacing, Wakeup, sweep_interval
-from duetime.runtime.store_clock import StoreClock, boottime, monotonic
+from duetime.runtime.service import DATABASE_DOWN, Wakeup, WorkerContext, sweep_interval
+from duetime.runtime.store_clock import boottime, monotonic
 from duetime.runtime.upkeep.commands import CommandRunner
 from duetime.stores.base import PulseQuery, Store
 
@@ -125,22 +125,15 @@ class PulseThread:
     """The thread that registers the worker, renews its lease and watches its loop."""
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        info: WorkerInfo,
-        lease: LeaseTiming,
-        listener: Worker,
-        time: StoreClock,
-        on_hang: Callable[[], None],
-        fleet: FleetPacing,
+        self, context: WorkerContext, *, store: Store, listener: Worker, on_hang: Callable[[], None]
     ) -> None:
+        """`store`: one for this thread alone."""
         self._store = store
-        self._info = info
-        self._lease = lease
+        self._info = context.identity.info
+        self._lease = LeaseTiming(length=context.options.lease)
         self._listener = listener
-        self._time = time
-        self._fleet = fleet
+        self._time = context.time
+        self._fleet = context.fleet
         self._look_from: Micros = 0
         self.registered_at: Instant = 0
         """When the worker was registered, by the store's clock."""

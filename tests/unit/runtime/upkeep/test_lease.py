@@ -13,11 +13,12 @@ from duetime.model.job import JobId
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.worker import Command, WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.service import FleetPacing
+from duetime.runtime.options import WorkerOptions
 from duetime.runtime.store_clock import StoreClock, boottime
 from duetime.runtime.upkeep import lease as module
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.stores.base import Pulse, PulseQuery, Store
+from tests.unit.runtime.kit import context_of
 
 
 class PulsingStore:
@@ -109,13 +110,10 @@ class Listener:
 
 def pulsation(store: Any, listener: Listener, *, lease: Micros) -> PulseThread:
     return PulseThread(
+        context_of(store, options=WorkerOptions(lease=lease), identity=listener.identity, time=StoreClock()),
         store=cast("Store", store),
-        info=listener.identity.info,
-        lease=LeaseTiming(length=lease),
         listener=cast("Any", listener),
-        time=StoreClock(),
         on_hang=lambda: None,
-        fleet=FleetPacing(),
     )
 
 
