@@ -22,8 +22,6 @@ _MAX_ERRORS_LOGGED = 10
 """How many errors of subscribers are logged in a second: there may be events of many thousand jobs."""
 
 Subscriber: TypeAlias = Callable[[Event], Awaitable[None] | None]
-
-
 _Subscription: TypeAlias = tuple[Subscriber, frozenset[EventKind]]
 
 
@@ -88,10 +86,8 @@ class Events:
             log.error("a subscriber to %s raised", event.kind, exc_info=error)
 
     def _tell_rest(self) -> None:
-        if self._raised > _MAX_ERRORS_LOGGED:
-            log.error(
-                "subscribers raised %d more times, without a line each", self._raised - _MAX_ERRORS_LOGGED
-            )
+        if (more := self._raised - _MAX_ERRORS_LOGGED) > 0:
+            log.error("subscribers raised %d more times, without a line each", more)
         self._raised = 0
 
 
@@ -139,13 +135,6 @@ class WorkerEvents:
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
     ) -> None:
         """Tell what has become of a job."""
-        self.events.emit(
-            job_event(
-                kind,
-                claim,
-                worker=self._identity.worker_id,
-                at=at,
-                error=None if settlement is None else settlement.error,
-                reason=None if settlement is None else settlement.reason,
-            )
-        )
+        worker = self._identity.worker_id
+        error, reason = (None, None) if settlement is None else (settlement.error, settlement.reason)
+        self.events.emit(job_event(kind, claim, worker=worker, at=at, error=error, reason=reason))

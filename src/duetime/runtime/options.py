@@ -63,13 +63,9 @@ class WorkerOptions:
     def describe(self, *, tasks: int, declared: int) -> str:
         """Say what the worker serves, for its log."""
         queues = (name if most is None else f"{name}={most}" for name, most in self.queues.items())
-        jobs = (
-            f"{self.concurrency} slots, queues {', '.join(queues)}, {tasks} tasks"
-            if self.jobs
-            else "runs no jobs"
-        )
+        slots = f"{self.concurrency} slots, queues {', '.join(queues)}, {tasks} tasks"
         schedules = f"fires schedules and declares {declared}" if self.schedules else "fires no schedules"
-        return f"{jobs}, {schedules}"
+        return f"{slots if self.jobs else 'runs no jobs'}, {schedules}"
 
 
 def worker_options(
@@ -96,8 +92,7 @@ def worker_options(
     if cpu_max_jobs is not None:
         _check_count("cpu_max_jobs", cpu_max_jobs)
     if not jobs and not schedules:
-        text = "a worker with jobs=False and schedules=False would do nothing; leave one of them on"
-        raise ConfigError(text)
+        raise ConfigError("a worker with jobs=False and schedules=False does nothing; leave one of them on")
     lease_length = parse_duration(lease, what="lease")
     if lease_length < _MIN_LEASE:
         raise ConfigError(f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}")

@@ -25,7 +25,6 @@ _LAST_BACKOFF = 5.0
 _LAST_ROUND_TIMEOUT = 5.0
 """Seconds a service that is stopped may take to finish its round."""
 
-
 DATABASE_DOWN: Final = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 """Errors of the database as a whole, whatever was asked of it: the same is tried again until it is mended."""
 

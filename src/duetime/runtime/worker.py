@@ -174,10 +174,10 @@ class Worker:
     def stop_job(self, job_id: JobId, reason: str | None) -> bool:
         """Cancel one job that this worker has; False when it has not."""
         cancelled = CANCELLED if reason is None else Cancelled(reason)
-        if (claim := self._fetcher.take(job_id)) is not None:
-            self._dispatcher.settle(claim, cancelled)
-            return True
-        return self._dispatcher.stop(job_id, cancelled)
+        if (claim := self._fetcher.take(job_id)) is None:
+            return self._dispatcher.stop(job_id, cancelled)
+        self._dispatcher.settle(claim, cancelled)
+        return True
 
     def release_job(self, job_id: JobId) -> bool:
         """Give one job back that has not started; False when this worker has no such job."""
@@ -264,9 +264,6 @@ class Worker:
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
-        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = self._known = (
-            None
-        )
         self._lease = LeaseTiming(length=options.lease)
         self._identity = WorkerIdentity(
             queues=tuple(options.queues) if options.jobs else (),
@@ -318,9 +315,8 @@ class Worker:
         if options.schedules:
             self._intake.append(self._firer)
         if options.schedules and self._declared is not None:
-            self._parker = ScheduleParker(
-                store, health, declared=self._declared, tasks=self._handlers, fleet=fleet
-            )
+            declared, tasks = self._declared, self._handlers
+            self._parker = ScheduleParker(store, health, declared=declared, tasks=tasks, fleet=fleet)
             self._intake.append(self._parker)
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
@@ -346,12 +342,8 @@ class Worker:
         await self._pulse.stop()
         self._outcomes.events.worker(EventKind.WORKER_STOPPED)
         await self._events.drain(DRAIN_TIMEOUT)
-        log.info(
-            "worker %s stopped: %d run(s) ended, %d job(s) failed",
-            self.id,
-            self._dispatcher.done,
-            self._outcomes.failed,
-        )
+        done, failed = self._dispatcher.done, self._outcomes.failed
+        log.info("worker %s stopped: %d run(s) ended, %d job(s) failed", self.id, done, failed)
 
     def _take_hint(self, hint: Hint) -> None:
         match hint.kind:
@@ -374,12 +366,10 @@ class Worker:
     def _hang(self) -> None:
         """Decide, in the pulse's thread, what to do about a loop that does not come back."""
         if self.options.dedicated:
-            log.critical("the event loop hangs; this worker process ends so that another can take its jobs")
+            log.critical("the event loop hangs; this process ends so that another worker can take its jobs")
             logging.shutdown()
             os._exit(_HANG_EXIT_CODE)
-        log.critical(
-            "the event loop hangs; this worker lets its lease lapse so that another can take its jobs"
-        )
+        log.critical("the event loop hangs; the lease will lapse so that another worker can take the jobs")
 
 
 async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Event) -> None:
@@ -395,8 +385,6 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
     for waiter in (done, hurried):
         waiter.cancel()
     if dispatcher.runs:
-        log.error(
-            "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
-            len(dispatcher.runs),
-            short_list([run.claim.task for run in dispatcher.runs.values()]),
-        )
+        tasks = short_list([run.claim.task for run in dispatcher.runs.values()])
+        text = "%d job(s) do not end; their claims are kept until they do or this process ends: %s"
+        log.error(text, len(dispatcher.runs), tasks)

@@ -18,6 +18,7 @@ from duetime.model.outcome import Released
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.claiming.held_claims import HeldClaims
 from duetime.runtime.claiming.limits import LimitedClaimPolicy, vain_pause
+from duetime.runtime.options import MAX_CONCURRENCY
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, Service, WorkerContext
@@ -73,12 +74,7 @@ class Fetcher(Service):
         """The claims whose answers were lost, and that are still to be looked up."""
         self.limited = LimitedClaimPolicy(self._handlers)
         self.hold = HeldClaims(
-            budget=self._may_hold,
-            slots=slots.total,
-            window=self._window,
-            time=self._time,
-            on_due=self._start_held,
-            on_late=self._let_others,
+            context, slots.total, budget=self._may_hold, on_due=self._start_held, on_late=self._let_others
         )
 
     def take_hint(self, hint: Hint) -> None:
@@ -254,7 +250,7 @@ class Fetcher(Service):
             return None
         self._look_first = True
         idle = None if self._watched and self._store.hears_others else self._poll_pause()
-        queues = [queue for queue in self._queues if self._queue_room_to_hold(queue, 1) > 0]
+        queues = [queue for queue in self._queues if self._queue_room_to_hold(queue) > 0]
         tasks = [name for group in self._groups() if self._room_to_hold(group) > 0 for name in group.tasks]
         if not queues or not tasks:
             return idle
@@ -422,12 +418,12 @@ class Fetcher(Service):
         held = sum(claim.task in self._slots.cpu_tasks for claim in self.hold.claims.values())
         return self._slots.children_free - held
 
-    def _queue_room_to_hold(self, queue: str, most: int) -> int:
-        """How many more jobs of a queue may be held, up to `most`."""
+    def _queue_room_to_hold(self, queue: str) -> int:
+        """How many more jobs of a queue may be held, by the limit of the queue."""
         left = self._slots.left(queue)
         if left is None:
-            return most
-        return min(most, left - sum(claim.queue == queue for claim in self.hold.claims.values()))
+            return MAX_CONCURRENCY
+        return left - sum(claim.queue == queue for claim in self.hold.claims.values())
 
     def _request(
         self, group: TaskGroup, limit: int, *, hold: bool = False, ahead: Micros = 0, below_priority: int = 10
@@ -436,16 +432,13 @@ class Fetcher(Service):
 
         `ahead`: for jobs that fall due within this time instead, to be held.
         """
-        queues: list[tuple[str, int]] = []
+        room = self._queue_room_to_hold if hold else self._slots.room
         # In random order: a full queue must not starve the others.
-        for queue in random.sample(self._queues, len(self._queues)):
-            room = self._queue_room_to_hold(queue, limit) if hold else min(limit, self._slots.room(queue))
-            if room > 0:
-                queues.append((queue, room))
+        rooms = [(queue, min(limit, room(queue))) for queue in random.sample(self._queues, len(self._queues))]
         return ClaimRequest(
             worker=self._identity.info.id,
             claim_id=new_token(),
-            queues=tuple(queues),
+            queues=tuple(entry for entry in rooms if entry[1] > 0),
             limit=limit,
             tasks=group.tasks,
             ahead=ahead,

@@ -79,11 +79,8 @@ class Dispatcher:
 
         `unmarked`: the store holds them as unstarted.
         """
-        now, refused = self._time.now(), list[Claim]()
-        for claim in claims:
-            if not self._start(claim, now, unmarked=unmarked):
-                refused.append(claim)
-        return refused
+        now = self._time.now()
+        return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
 
     def _start(self, claim: Claim, now: Instant, *, unmarked: bool) -> bool:
         # The store's clock may be ahead of what is known of it here.
@@ -115,9 +112,7 @@ class Dispatcher:
         if claim.job_id in self.runs or claim.task not in self._handlers:
             # An earlier run of it, whose claim was lost, has not ended yet in its thread.
             return Released(wait=SECOND)
-        if claim.crashes >= _SUSPECT_CRASHES and any(
-            run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values()
-        ):
+        if _suspected(claim) and any(_suspected(run.claim) for run in self.runs.values()):
             # Suspects run one at a time, so that the next crash names its cause.
             return Released(wait=SECOND)
         return None
@@ -127,7 +122,7 @@ class Dispatcher:
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)
         settlement = self._settlement(claim, outcome, started_at=started_at)
-        self._outcomes.put(claim, settlement, outcome, cancelled=self._cancelled)
+        self._outcomes.put(claim, settlement, outcome, cancelling=claim.job_id in self._cancelled)
 
     def _settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means."""
@@ -178,7 +173,7 @@ class Dispatcher:
     async def _run(self, run: Run) -> None:
         # Not since it was started: of a thousand that start together, the last begins after all the others have run.
         begun_at = self._time.now()
-        if run.claim.crashes >= _SUSPECT_CRASHES:
+        if _suspected(run.claim):
             # Suspects that were claimed together with it go back first: if the worker dies, it is the only one.
             await self._outcomes.settler.flush()
         try:
@@ -222,7 +217,8 @@ class Dispatcher:
         elif run.output is not None:
             left = run.output.take_rest()
             settlement = settlement._replace(progress=left.progress, logs=left.logs)
-        self._outcomes.put(run.claim, settlement, outcome, cancelled=self._cancelled, stored=stored)
+        cancelling = run.claim.job_id in self._cancelled
+        self._outcomes.put(run.claim, settlement, outcome, cancelling=cancelling, stored=stored)
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
@@ -235,10 +231,12 @@ class Dispatcher:
             return run.started_at
 
 
+def _suspected(claim: Claim) -> bool:
+    return claim.crashes >= _SUSPECT_CRASHES
+
+
 def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
-    log.warning(
-        "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
-        claim.job_id,
-        claim.task,
-        one_line(getattr(outcome, "error", None) or str(outcome)),
+    text = (
+        "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s"
     )
+    log.warning(text, claim.job_id, claim.task, one_line(getattr(outcome, "error", None) or str(outcome)))

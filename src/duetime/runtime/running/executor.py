@@ -104,11 +104,8 @@ class Executor:
         done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
             return future.result()
-        log.warning(
-            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
-            run.claim.task,
-            run.claim.job_id,
-        )
+        text = "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends"
+        log.warning(text, run.claim.task, run.claim.job_id)
         await asyncio.wait({future})
         return timeout_outcome(run.timeout)
 
@@ -285,9 +282,8 @@ class ThreadRunner:
                 self._idle -= 1
             else:
                 self._threads += 1
-                threading.Thread(
-                    target=self._serve, name=f"duetime-sync-{self._threads}", daemon=True
-                ).start()
+                name = f"duetime-sync-{self._threads}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
         self._calls.put((future, copy_context(), function))
         return future
 

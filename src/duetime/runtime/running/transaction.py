@@ -71,16 +71,12 @@ class JobTransaction:
         _refuse_in_loop()
         loan = self._borrow()
         if not loan.blocking:
-            raise Unsupported(
-                "this database has no connection for plain functions; write the task as `async def` and "
-                "use `async with job.transaction()`"
-            )
+            text = "this database has no connection for plain functions; write `async def` and `async with`"
+            raise Unsupported(text)
         self._in_loop(self._begin(loan))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._in_loop(self._end(error))
 
     def _borrow(self) -> HandlerTransaction:
@@ -88,7 +84,7 @@ class JobTransaction:
             text = "a job has one transaction; a second one could not be settled with the first"
             raise TransactionMisused(text)
         self._run.lent = True
-        self._loan = self._lender.lend(self._timeout)
+        self._loan = self._lender.store.lend(timeout=self._timeout)
         return self._loan
 
     async def _begin(self, loan: HandlerTransaction) -> None:
@@ -170,9 +166,8 @@ async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledEr
 
 
 def _failure(error: Exception, *, reason: str, final: bool = False) -> Failed:
-    return Failed(
-        error=describe_error(error), traceback=describe_traceback(error), reason=reason, final=final
-    )
+    text, stack = describe_error(error), describe_traceback(error)
+    return Failed(error=text, traceback=stack, reason=reason, final=final)
 
 
 _DEFAULT_LENGTH: Final = 5 * SECOND
@@ -190,7 +185,7 @@ class TransactionLender:
     ) -> None:
         """Transactions begin and end in the `loop`, also those that outlive their run."""
         self.loop = loop
-        self._store = store
+        self.store = store
         self._time = time
         self._longest = min(lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER) if store.single_writer else None
 
@@ -198,17 +193,13 @@ class TransactionLender:
         """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
         longest = self._longest
         if timeout is None:
-            return _DEFAULT_LENGTH if longest is None else min(_DEFAULT_LENGTH, longest)
+            return min(_DEFAULT_LENGTH, longest or _DEFAULT_LENGTH)
         if longest is not None and timeout > longest:
             raise InvalidOption(
                 f"timeout must be at most {describe_duration(longest)} on this database: no one else can write while "
                 "the transaction is open, and this worker has its lease to renew; do what takes long before the block"
             )
         return timeout
-
-    def lend(self, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction that is yet to begin."""
-        return self._store.lend(timeout=timeout)
 
     def settlement(self, claim: Claim, success: Succeeded, *, started_at: Instant) -> Settlement:
         """Return what a success is recorded as."""

@@ -66,7 +66,7 @@ class Settler(Service):
 
     def tokens(self) -> set[Token]:
         """Return the claims whose settlements are still to be written."""
-        return _tokens(self._waiting) | _tokens(self._in_flight)
+        return {settlement.token for settlement in (*self._waiting, *self._in_flight)}
 
     @property
     def full(self) -> bool:
@@ -93,7 +93,11 @@ class Settler(Service):
         if not self._in_flight:
             return None
         accepted = await self._settle(self._in_flight)
-        self._report(accepted)
+        if refused := sorted(s.token.job_id for s in self._in_flight if s.token not in accepted):
+            text = (
+                "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s"
+            )
+            log.warning(text, len(refused), short_list(refused))
         self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
@@ -122,18 +126,12 @@ class Settler(Service):
             if len(batch) == 1:
                 return await self._settle_bare(batch[0], error)
         # One value the database refuses must not hold up its neighbours.
-        accepted: frozenset[Token] = frozenset()
-        for settlement in batch:
-            accepted |= await self._settle([settlement])
-        return accepted
+        return frozenset().union(*[await self._settle([settlement]) for settlement in batch])
 
     async def _settle_bare(self, settlement: Settlement, error: Exception) -> frozenset[Token]:
         """Write the outcome without the texts that the database refused."""
-        log.error(
-            "the outcome of job %s could not be stored in full: %s",
-            settlement.token.job_id,
-            one_line(str(error)),
-        )
+        job_id = settlement.token.job_id
+        log.error("the outcome of job %s could not be stored in full: %s", job_id, one_line(str(error)))
         bare = settlement._replace(
             result=None,
             result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
@@ -148,18 +146,8 @@ class Settler(Service):
             raise
         except Exception:
             # Given up here, so that it does not hold up the others; the claim is found again as a stray.
-            log.exception("the outcome of job %s could not be stored at all", settlement.token.job_id)
+            log.exception("the outcome of job %s could not be stored at all", job_id)
             return frozenset()
-
-    def _report(self, accepted: frozenset[Token]) -> None:
-        if len(accepted) == len(self._in_flight):
-            return
-        refused = sorted(token.job_id for token in _tokens(self._in_flight) - accepted)
-        log.warning(
-            "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s",
-            len(refused),
-            short_list(refused),
-        )
 
 
 def may_linger(claim: Claim, settlement: Settlement) -> bool:
@@ -172,10 +160,6 @@ def may_linger(claim: Claim, settlement: Settlement) -> bool:
         and claim.callbacks is None
         and not settlement.new_jobs
     )
-
-
-def _tokens(batch: Sequence[Settlement]) -> set[Token]:
-    return {settlement.token for settlement in batch}
 
 
 _MARK_AFTER: Micros = 100 * MILLISECOND
@@ -202,9 +186,8 @@ class StartMarker(Service):
         latest = self._time.now() - _MARK_AFTER
         lasting = [run for run in self._runs.values() if run.unmarked and run.started_at <= latest]
         if lasting:
-            await self._store.mark_started(
-                [run.claim.token for run in lasting], min(run.started_at for run in lasting)
-            )
+            first = min(run.started_at for run in lasting)
+            await self._store.mark_started([run.claim.token for run in lasting], first)
             for run in lasting:
                 run.unmarked = False
         self.asleep = not any(run.unmarked for run in self._runs.values())
@@ -255,9 +238,8 @@ class OutputWriter(Service):
         try:
             await self._write()
         except StoreError as error:
-            log.warning(
-                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
-            )
+            text = "progress and log lines of jobs could not be stored before the worker stopped: %s"
+            log.warning(text, error)
 
     async def _write(self) -> bool:
         """Write what waits; return whether there was anything."""
@@ -322,11 +304,8 @@ class Outcomes:
                 await self.settler.flush()
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
-            log.error(
-                "the outcomes of %d run(s) could not be stored before the worker stopped; "
-                "others will find these jobs as if the worker had died",
-                unwritten,
-            )
+            text = "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over"
+            log.error(text, unwritten)
         self._log.close()
 
     def put(
@@ -335,18 +314,14 @@ class Outcomes:
         settlement: Settlement,
         outcome: Outcome,
         *,
-        cancelled: frozenset[JobId],
+        cancelling: bool,
         stored: bool = False,
     ) -> None:
-        """Have a settlement written, unless it is `stored` by now, and tell of it.
-
-        `cancelled`: the jobs that were asked to end.
-        """
+        """Have a settlement written, unless it is `stored` by now, and tell of it; `cancelling`: if that was asked for."""
         kind: EventKind | None = EventKind.JOB_SUCCEEDED
         succeeded = settlement.state is State.SUCCEEDED
         if not succeeded:
-            cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
-            kind = kind_of(settlement, cancelling=cancelling)
+            kind = kind_of(settlement, cancelling=cancelling or claim.cancel_requested_at is not None)
             self.failed += settlement.state is State.FAILED
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)

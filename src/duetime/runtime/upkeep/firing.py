@@ -122,8 +122,7 @@ class ScheduleFirer(Service):
         firings: list[Firing] = []
         fired, breath = 0, monotonic()
         for schedule in schedules:
-            firing = self._decided(schedule, decide)
-            if firing is not None:
+            if (firing := self._decided(schedule, decide)) is not None:
                 firings.append(firing)
             if monotonic() - breath > _YIELD_AFTER:
                 # Triggers that have to be walked take their time, and others in this process want to run, too.
@@ -141,8 +140,7 @@ class ScheduleFirer(Service):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
             if len(firings) == 1:
-                text = "does not fire, since the store refuses its next job"
-                self._log_once(firings[0].name, text, error)
+                self._log_once(firings[0].name, "does not fire, since the store refuses its next job", error)
                 return 0
             # One that the database refuses must not hold up its neighbours.
             return sum([await self._store_firings([firing]) for firing in firings])
@@ -159,8 +157,7 @@ class ScheduleFirer(Service):
                 return None
             firing = decide(with_current_gate(schedule, self._handlers), trigger)
         except Exception as error:  # noqa: BLE001 - whatever is stored in one schedule
-            text = "does not fire, since its next job cannot be made"
-            self._log_once(schedule.name, text, error)
+            self._log_once(schedule.name, "does not fire, since its next job cannot be made", error)
             return None
         if firing is None:
             self._failing.discard(schedule.name)

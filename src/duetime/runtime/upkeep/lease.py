@@ -147,9 +147,7 @@ class PulseThread:
         self._stopping = False
         self._asked = False
         self._deadline: Micros = 0
-        self._commander = CommandRunner(
-            store=store, worker=listener, in_loop=self._in_main, on_answer=self._poke
-        )
+        self._commander = CommandRunner(store, listener, in_loop=self._in_main, on_answer=self._poke)
 
     async def start(self) -> None:
         """Register the worker; raises what the store raises."""
@@ -302,12 +300,7 @@ class PulseThread:
         log.error("worker %s stops its jobs and registers anew: %s", self._info.id, why)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[WorkerInfo] = loop.create_future()
-
-        def lose() -> None:
-            info = self._listener.lose_lease()
-            loop.call_soon_threadsafe(answer.set_result, info)
-
-        self._in_main(lose)
+        self._in_main(lambda: loop.call_soon_threadsafe(answer.set_result, self._listener.lose_lease()))
         if self._main.is_closed():
             # There is no loop that could go on.
             self._stopping = True

@@ -86,14 +86,9 @@ def launch_process() -> LaunchedProcess:
 
 def setup_line(homes: Iterable[TaskModule]) -> bytes:
     """Return the first line that a child has to read."""
-    return encode_worker_message(
-        ChildSetup(
-            path=[entry for entry in sys.path if isinstance(entry, str)],
-            argv=sys.argv,
-            homes=list(homes),
-            log_level=logging.getLogger().level,
-        )
-    )
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    setup = ChildSetup(path=path, argv=sys.argv, homes=list(homes), log_level=logging.root.level)
+    return encode_worker_message(setup)
 
 
 log = logging.getLogger("duetime.worker")
@@ -139,11 +134,9 @@ class ChildProcess:
             async with asyncio.timeout(_LONGEST_START):
                 await self.ready.wait()
         except TimeoutError:
-            return _crash_failure(
-                f"child process {self.pid} did not start within {_LONGEST_START:.0f} seconds"
-            )
+            return self._crash(f"did not start within {_LONGEST_START:.0f} seconds")
         if self.death is not None:
-            return _crash_failure(f"child process {self.pid} died while it started: {self.death}")
+            return self._crash(f"died while it started: {self.death}")
         self._context = copy_context()
         self._token = job.claim.token
         self._answer = asyncio.get_running_loop().create_future()
@@ -223,9 +216,10 @@ class ChildProcess:
         self.death = _describe_exit(code, by_worker=self._killed)
         self.ready.set()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(
-                _crash_failure(f"child process {self.pid} died while it ran the job: {self.death}")
-            )
+            self._answer.set_result(self._crash(f"died while it ran the job: {self.death}"))
+
+    def _crash(self, what: str) -> Failed:
+        return Failed(error=f"child process {self.pid} {what}", reason="crashed child")
 
     def _receive(self, message: ChildMessage) -> None:
         match message:
@@ -247,10 +241,6 @@ class ChildProcess:
 
     def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
         return self._context if message.token == self._token else Context()
-
-
-def _crash_failure(text: str) -> Failed:
-    return Failed(error=text, reason="crashed child")
 
 
 def _describe_exit(code: int, *, by_worker: bool) -> str:
@@ -353,9 +343,7 @@ class ChildPool:
         _, left = await asyncio.wait(ending, timeout=_CLOSE_TIMEOUT)
         for task in left:
             task.cancel()
-            log.error(
-                "child process %d does not end, though it was killed; it is left behind", ending[task].pid
-            )
+            log.error("child process %d does not end after a kill; it is left behind", ending[task].pid)
 
     def _is_worn(self, child: ChildProcess) -> bool:
         return (self._max_jobs is not None and child.jobs >= self._max_jobs) or (

@@ -44,7 +44,9 @@ _EXIT_GRACE = 5.0
 def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any], lifeline: int) -> None:
     """Serve the worker at the other end of a connection, which was standard input."""
     die_with_worker(lifeline)
-    _empty_stdin()
+    # Jobs must not read what is meant for us.
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
     setup = msgspec.convert(first, ChildSetup)
     sys.argv[:] = setup.argv
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -87,9 +89,7 @@ class ChildServer:
             self._follow()
         except Exception:
             # The worker would wait for the job for ever.
-            log.exception(
-                "an order of the worker cannot be read; if Duetime was upgraded, restart the worker"
-            )
+            log.exception("an order of the worker cannot be read; after an upgrade of Duetime, restart it")
             os._exit(1)
 
     def _follow(self) -> None:
@@ -115,10 +115,8 @@ def _run_job(job: RunJob, run: Run) -> Outcome:
     try:
         handler = _find_task(job.address, job.claim.task)
     except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
-        return Failed(
-            error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
-            traceback=describe_traceback(error),
-        )
+        text = f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}"
+        return Failed(error=text, traceback=describe_traceback(error))
     try:
         args, kwargs = handler.arguments.decode(job.claim.payload)
     except InvalidArguments as error:
@@ -132,16 +130,8 @@ def _run_job(job: RunJob, run: Run) -> Outcome:
 def _find_task(address: TaskLocation, task: str) -> Handler:
     handler = find_handler(load_module(address.home), address.name, task=task)
     if handler is None:
-        text = f"it has no {address.name} there; define it in every process that imports the module"
-        raise LookupError(text)
+        raise LookupError(f"it has no {address.name}; define it in every process that imports the module")
     return handler
-
-
-def _empty_stdin() -> None:
-    """Keep jobs from reading what is meant for us."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
 
 
 def _flush() -> None:
@@ -192,9 +182,9 @@ def resident_memory() -> int:
     """Return the resident set in bytes; where the system does not tell, the largest there has been."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return _peak_memory()
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _peak_memory() -> int:
