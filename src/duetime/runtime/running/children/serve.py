@@ -89,7 +89,7 @@ class ChildServer:
             self._follow()
         except Exception:
             # The worker would wait for the job for ever.
-            log.exception("an order of the worker cannot be read; after an upgrade of Duetime, restart it")
+            log.exception("an order of the worker cannot be read; after an upgrade, restart the worker")
             os._exit(1)
 
     def _follow(self) -> None:
