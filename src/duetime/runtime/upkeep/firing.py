@@ -34,7 +34,6 @@ _BLOCKED_PAUSE: Micros = 250 * MILLISECOND
 _YIELD_AFTER: Micros = 50 * MILLISECOND
 _MAX_TRIGGERS = 10_000
 """How many triggers are kept, each built once; schedules that come and go leave theirs behind."""
-_NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 FiringDecision: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
 
@@ -49,7 +48,7 @@ class ScheduleFirer(Service):
         health: ServiceHealth,
         *,
         fleet: FleetPacing | None = None,
-        handlers: Mapping[str, Handler] = _NO_HANDLERS,
+        handlers: Mapping[str, Handler] = MappingProxyType({}),
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for schedules that hints have missed, and tell by `expect`."""

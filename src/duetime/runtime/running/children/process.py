@@ -13,29 +13,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context, copy_context
 from multiprocessing import spawn
-from typing import NamedTuple, cast
+from typing import cast
 
 from duetime.errors import ConfigError
 from duetime.model.job import Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import SECOND
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.running.children.messages import (
-    MAX_LINE,
-    ChildMessage,
-    ChildReady,
-    ChildSetup,
-    ForwardedRecord,
-    RunEnded,
-    RunJob,
-    RunProgress,
-    StopJob,
-    WorkerMessage,
-    child_message_decoder,
-    encode_worker_message,
-    handle_forwarded,
-    open_lifeline,
-)
+from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import (
     Handler,
     TaskLocation,
@@ -53,20 +38,14 @@ _BOOT = (
 )
 
 
-class LaunchedProcess(NamedTuple):
-    """A started process, with the sockets that connect us to it."""
+def launch_process() -> tuple[subprocess.Popen[bytes], socket.socket, socket.socket]:
+    """Start a fresh interpreter; return it with the line over which it takes orders, and its lifeline.
 
-    process: subprocess.Popen[bytes]
-    line: socket.socket
-    lifeline: socket.socket
-    """Closed, it kills the process."""
-
-
-def launch_process() -> LaunchedProcess:
-    """Start a fresh interpreter; once it is set up, it runs what is sent over its socket."""
+    The lifeline kills the process when it is closed.
+    """
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
-    held, its_lifeline = open_lifeline()
+    held, its_lifeline = messages.open_lifeline()
     with its_line, its_lifeline:
         try:
             # Safe from what lies in the current folder (-P), and a group of its own: Ctrl-C in a terminal leaves it
@@ -81,14 +60,14 @@ def launch_process() -> LaunchedProcess:
             line.close()
             held.close()
             raise
-    return LaunchedProcess(process, line, held)
+    return process, line, held
 
 
 def setup_line(homes: Iterable[TaskModule]) -> bytes:
     """Return the first line that a child has to read."""
     path = [entry for entry in sys.path if isinstance(entry, str)]
-    setup = ChildSetup(path=path, argv=sys.argv, homes=list(homes), log_level=logging.root.level)
-    return encode_worker_message(setup)
+    setup = messages.ChildSetup(path=path, argv=sys.argv, homes=list(homes), log_level=logging.root.level)
+    return messages.encode_worker_message(setup)
 
 
 log = logging.getLogger("duetime.worker")
@@ -119,14 +98,14 @@ class ChildProcess:
         """How the process ended, once it has."""
         self._writer: asyncio.StreamWriter | None = None
         self._answer: asyncio.Future[Outcome] | None = None
-        self._stop: StopJob | None = None
+        self._stop: messages.StopJob | None = None
         self._context = Context()
         self._token: Token | None = None
         self._killed = False
         self._dying = False
         self._life = asyncio.create_task(self._live(setup), name=f"duetime-child-{self.pid}")
 
-    async def call(self, job: RunJob) -> Outcome:
+    async def call(self, job: messages.RunJob) -> Outcome:
         """Run a job and return what came of it; when it takes too long from its start, kill it: `TimeoutError`."""
         self.free = False
         self._stop = None
@@ -154,7 +133,7 @@ class ChildProcess:
 
     def stop(self, reason: str) -> None:
         """Ask the job to end, as soon as it runs."""
-        self._stop = StopJob(reason)
+        self._stop = messages.StopJob(reason)
         if self._answer is not None:
             self._tell(self._stop)
 
@@ -182,17 +161,19 @@ class ChildProcess:
         self.kill()
         await self.ended()
 
-    def _tell(self, order: WorkerMessage) -> None:
+    def _tell(self, order: messages.WorkerMessage) -> None:
         if self._writer is not None and not self._dying:
-            self._writer.write(encode_worker_message(order))
+            self._writer.write(messages.encode_worker_message(order))
 
     async def _live(self, setup: bytes) -> None:
         try:
-            reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
+            reader, self._writer = await asyncio.open_unix_connection(
+                sock=self._socket, limit=messages.MAX_LINE
+            )
             self._writer.write(setup)
             # If the child dies in the middle of a message, the connection ends as it does otherwise.
             while (line := await reader.readline()).endswith(b"\n"):
-                self._receive(child_message_decoder.decode(line))
+                self._receive(messages.child_message_decoder.decode(line))
         except ConnectionError:
             pass
         except Exception as error:  # noqa: BLE001 - whatever it said, its job must have an end
@@ -221,25 +202,25 @@ class ChildProcess:
     def _crash(self, what: str) -> Failed:
         return Failed(error=f"child process {self.pid} {what}", reason="crashed child")
 
-    def _receive(self, message: ChildMessage) -> None:
+    def _receive(self, message: messages.ChildMessage) -> None:
         match message:
-            case ChildReady():
+            case messages.ChildReady():
                 self.ready.set()
-            case RunEnded():
+            case messages.RunEnded():
                 self.jobs += 1
                 self.memory = message.memory
                 self.free = True
                 if self._answer is not None and not self._answer.done():
                     self._answer.set_result(message.read())
-            case RunProgress():
+            case messages.RunProgress():
                 run = self._context_of(message).get(current_run)
                 if run is not None and (output := run.open_output()) is not None:
                     output.set_progress(message.fraction, message.note)
-            case ForwardedRecord():
+            case messages.ForwardedRecord():
                 # In the context of the job, so that it is collected with the log of the job.
-                self._context_of(message).run(handle_forwarded, message)
+                self._context_of(message).run(messages.handle_forwarded, message)
 
-    def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
+    def _context_of(self, message: messages.RunProgress | messages.ForwardedRecord) -> Context:
         return self._context if message.token == self._token else Context()
 
 
