@@ -122,8 +122,7 @@ def _check_count(name: str, number: int, *, most: int | None = None) -> None:
 
 def _check_queues(queues: QueueLimits) -> Mapping[str, int | None]:
     if isinstance(queues, str):
-        text = f"queues must be a list such as [{queues!r}], or a mapping to limits such as {{{queues!r}: 5}}"
-        raise ConfigError(text)
+        raise ConfigError(f"queues must be a list such as [{queues!r}], or limits such as {{{queues!r}: 5}}")
     limits = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues)
     if not limits:
         raise ConfigError("queues is empty; name at least one, e.g. queues=['default']")

@@ -320,9 +320,7 @@ class Worker:
             self._intake.append(self._parker)
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
-            store,
-            health,
-            fleet=fleet,
+            self._context,
             look_for_jobs=lambda: self._fetcher.take_hint(Hint("any")),
             look_for_workers=self._janitor.look_soon,
             look_for_changes=self._look_for_changes,

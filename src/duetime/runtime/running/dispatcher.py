@@ -122,7 +122,8 @@ class Dispatcher:
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)
         settlement = self._settlement(claim, outcome, started_at=started_at)
-        self._outcomes.put(claim, settlement, outcome, cancelling=claim.job_id in self._cancelled)
+        cancelling = claim.job_id in self._cancelled
+        self._outcomes.put(claim, settlement, outcome, cancelling=cancelling, stored=False)
 
     def _settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means."""
@@ -236,7 +237,5 @@ def _suspected(claim: Claim) -> bool:
 
 
 def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
-    text = (
-        "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s"
-    )
+    text = "job %s of %s was done when its transaction was committed; what came after changes nothing: %s"
     log.warning(text, claim.job_id, claim.task, one_line(getattr(outcome, "error", None) or str(outcome)))

@@ -48,8 +48,7 @@ class JobTransaction:
 
     async def __aenter__(self) -> Self:
         if asyncio.get_running_loop() is not self._lender.loop:
-            text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
-            raise Unsupported(text)
+            raise Unsupported("`async with` works in the worker's loop; in a plain function write `with`")
         await self._begin(self._borrow())
         self._scope = asyncio.timeout(self._timeout / SECOND)
         await self._scope.__aenter__()
@@ -71,8 +70,7 @@ class JobTransaction:
         _refuse_in_loop()
         loan = self._borrow()
         if not loan.blocking:
-            text = "this database has no connection for plain functions; write `async def` and `async with`"
-            raise Unsupported(text)
+            raise Unsupported("this database lends plain functions no connection; use `async with`")
         self._in_loop(self._begin(loan))
         return self
 
@@ -81,8 +79,7 @@ class JobTransaction:
 
     def _borrow(self) -> HandlerTransaction:
         if self._run.lent:
-            text = "a job has one transaction; a second one could not be settled with the first"
-            raise TransactionMisused(text)
+            raise TransactionMisused("a job has one transaction; a second could not be settled with it")
         self._run.lent = True
         self._loan = self._lender.store.lend(timeout=self._timeout)
         return self._loan

@@ -94,9 +94,7 @@ class Settler(Service):
             return None
         accepted = await self._settle(self._in_flight)
         if refused := sorted(s.token.job_id for s in self._in_flight if s.token not in accepted):
-            text = (
-                "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s"
-            )
+            text = "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s"
             log.warning(text, len(refused), short_list(refused))
         self._on_written(self._in_flight, accepted)
         self._in_flight = []
@@ -309,13 +307,7 @@ class Outcomes:
         self._log.close()
 
     def put(
-        self,
-        claim: Claim,
-        settlement: Settlement,
-        outcome: Outcome,
-        *,
-        cancelling: bool,
-        stored: bool = False,
+        self, claim: Claim, settlement: Settlement, outcome: Outcome, *, cancelling: bool, stored: bool
     ) -> None:
         """Have a settlement written, unless it is `stored` by now, and tell of it; `cancelling`: if that was asked for."""
         kind: EventKind | None = EventKind.JOB_SUCCEEDED

@@ -71,7 +71,9 @@ class ScheduleFirer(Service):
     async def round(self) -> float | None:
         """Fire what is due or nearly so, and sleep until shortly before the next."""
         if not self._corrected:
-            await self._correct_all()
+            # Times that zone data which came with this process has moved: no one would look in time.
+            await self._apply(await self._store.schedules(), correct)
+            self._corrected = True
         # Those that wait for a live job, or cannot be read, must not hide the ones behind them.
         limit = ROUND_LIMIT + self._waiting
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
@@ -109,12 +111,6 @@ class ScheduleFirer(Service):
     def _look_times(self, fires_at: Instant | None, resumes_at: Instant | None) -> list[Instant]:
         early = None if fires_at is None else fires_at - self._latest
         return [at for at in (early, resumes_at) if at is not None]
-
-    async def _correct_all(self) -> None:
-        """Put right the times that zone data which came with this process has moved: no one would look in time."""
-        if schedules := await self._store.schedules():
-            await self._apply(schedules, correct)
-        self._corrected = True
 
     async def _apply(self, schedules: Sequence[StoredSchedule], decide: FiringDecision) -> int:
         """Decide about schedules and store what was decided, in several steps if it takes long; return how many."""

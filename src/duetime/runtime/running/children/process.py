@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -167,9 +168,8 @@ class ChildProcess:
 
     async def _live(self, setup: bytes) -> None:
         try:
-            reader, self._writer = await asyncio.open_unix_connection(
-                sock=self._socket, limit=messages.MAX_LINE
-            )
+            limit = messages.MAX_LINE
+            reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=limit)
             self._writer.write(setup)
             # If the child dies in the middle of a message, the connection ends as it does otherwise.
             while (line := await reader.readline()).endswith(b"\n"):
@@ -252,8 +252,8 @@ class ChildPool:
         self, handlers: Mapping[str, Handler], *, max_jobs: int | None = None, max_memory: int | None = None
     ) -> None:
         self._handlers = handlers
-        self._max_jobs = max_jobs
-        self._max_memory = max_memory
+        self._max_jobs = math.inf if max_jobs is None else max_jobs
+        self._max_memory = math.inf if max_memory is None else max_memory
         self._addresses: dict[str, TaskLocation] = {}
         self._idle: list[ChildProcess] = []
         self._lent: set[ChildProcess] = set()
@@ -274,10 +274,8 @@ class ChildPool:
             text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
             raise ConfigError(text)
         if (module := module_being_imported()) is not None:
-            raise ConfigError(
-                f"{module} starts a worker when a child process imports it for its tasks; "
-                'start it below `if __name__ == "__main__":`'
-            )
+            why = f"{module} starts a worker when a child process imports it for its tasks"
+            raise ConfigError(f'{why}; start it below `if __name__ == "__main__":`')
         for handler in cpu:
             self.address(handler)
         self._keep_spare()
@@ -327,9 +325,7 @@ class ChildPool:
             log.error("child process %d does not end after a kill; it is left behind", ending[task].pid)
 
     def _is_worn(self, child: ChildProcess) -> bool:
-        return (self._max_jobs is not None and child.jobs >= self._max_jobs) or (
-            self._max_memory is not None and child.memory > self._max_memory
-        )
+        return child.jobs >= self._max_jobs or child.memory > self._max_memory
 
     def _dismiss(self, child: ChildProcess) -> None:
         leaving = asyncio.create_task(child.leave())

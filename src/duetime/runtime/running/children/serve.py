@@ -22,16 +22,7 @@ from duetime.errors import InvalidArguments
 from duetime.model.outcome import Cancelled, Failed, Outcome
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value, undecodable_outcome
-from duetime.runtime.running.children.messages import (
-    ChildConnection,
-    ChildReady,
-    ChildSetup,
-    RunEnded,
-    RunJob,
-    RunProgress,
-    die_with_worker,
-    forward_logs,
-)
+from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
 
@@ -43,29 +34,29 @@ _EXIT_GRACE = 5.0
 
 def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any], lifeline: int) -> None:
     """Serve the worker at the other end of a connection, which was standard input."""
-    die_with_worker(lifeline)
+    messages.die_with_worker(lifeline)
     # Jobs must not read what is meant for us.
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    setup = msgspec.convert(first, ChildSetup)
+    setup = msgspec.convert(first, messages.ChildSetup)
     sys.argv[:] = setup.argv
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ignore_signal)
-    line = ChildConnection(connection, orders)
-    forward_logs(line.say, level=setup.log_level)
+    line = messages.ChildConnection(connection, orders)
+    messages.forward_logs(line.say, level=setup.log_level)
     ChildServer(line).serve(setup)
 
 
 class ChildServer:
     """Runs jobs in the main thread while another one listens."""
 
-    def __init__(self, line: ChildConnection) -> None:
+    def __init__(self, line: messages.ChildConnection) -> None:
         self._line = line
         self._output = ChildOutputForwarder(line)
-        self._jobs: queue.SimpleQueue[tuple[RunJob, Run] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[messages.RunJob, Run] | None] = queue.SimpleQueue()
         self._busy = True
 
-    def serve(self, setup: ChildSetup) -> None:
+    def serve(self, setup: messages.ChildSetup) -> None:
         """Import what the jobs will need, then run them until the worker hangs up."""
         threading.Thread(target=self._listen, name="duetime-line", daemon=True).start()
         for home in setup.homes:
@@ -74,7 +65,7 @@ class ChildServer:
             except BaseException as error:  # noqa: BLE001 - the job that needs it tells why, each time
                 log.debug("importing %s failed: %s", home.module, describe_error(error))
         self._busy = False
-        self._line.say(ChildReady())
+        self._line.say(messages.ChildReady())
         while (work := self._jobs.get()) is not None:
             outcome = copy_context().run(_run_job, *work)
             work[1].reader = None
@@ -82,7 +73,7 @@ class ChildServer:
                 self._output.forward(work[1].output.take_rest())
             _flush()
             self._busy = False
-            self._line.say(RunEnded.of(outcome, memory=resident_memory()))
+            self._line.say(messages.RunEnded.of(outcome, memory=resident_memory()))
 
     def _listen(self) -> None:
         try:
@@ -95,7 +86,7 @@ class ChildServer:
     def _follow(self) -> None:
         run: Run | None = None
         for order in self._line.orders():
-            if isinstance(order, RunJob):
+            if isinstance(order, messages.RunJob):
                 run = Run(order.claim, order.started_at, reader=self._output)
                 run.timeout = order.timeout
                 self._busy = True
@@ -110,7 +101,7 @@ class ChildServer:
         os._exit(1)
 
 
-def _run_job(job: RunJob, run: Run) -> Outcome:
+def _run_job(job: messages.RunJob, run: Run) -> Outcome:
     current_run.set(run)
     try:
         handler = _find_task(job.address, job.claim.task)
@@ -155,7 +146,7 @@ class ChildOutputForwarder:
     captures_logs = False
     """They take another way: the worker's own loggers collect them."""
 
-    def __init__(self, line: ChildConnection) -> None:
+    def __init__(self, line: messages.ChildConnection) -> None:
         self._line = line
         self._noticed: queue.SimpleQueue[RunOutput] = queue.SimpleQueue()
         threading.Thread(target=self._forward_all, name="duetime-progress", daemon=True).start()
@@ -167,7 +158,7 @@ class ChildOutputForwarder:
     def forward(self, output: UnwrittenOutput) -> None:
         """Forward progress at once."""
         if (progress := output.progress) is not None:
-            self._line.say(RunProgress(progress.token, progress.fraction, progress.note))
+            self._line.say(messages.RunProgress(progress.token, progress.fraction, progress.note))
 
     def _forward_all(self) -> None:
         while True:
