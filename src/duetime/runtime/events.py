@@ -22,14 +22,13 @@ _MAX_ERRORS_LOGGED = 10
 """How many errors of subscribers are logged in a second: there may be events of many thousand jobs."""
 
 Subscriber: TypeAlias = Callable[[Event], Awaitable[None] | None]
-_Subscription: TypeAlias = tuple[Subscriber, frozenset[EventKind]]
 
 
 class Events:
     """Passes events on; a subscriber that raises is logged and harms no other."""
 
     def __init__(self) -> None:
-        self.subscriptions: tuple[_Subscription, ...] = ()
+        self.subscriptions: tuple[tuple[Subscriber, frozenset[EventKind]], ...] = ()
         """Subscribers with what they want to hear; if there are none, no event need be made."""
         self._under_way: set[asyncio.Future[None]] = set()
         self._second: Instant = 0
@@ -111,7 +110,7 @@ class WorkerEvents:
         """Tell what becomes of the worker itself."""
         if self.events.subscriptions:
             at = to_datetime(self._time.now())
-            self.events.emit(Event(kind=kind, at=at, worker=self._identity.worker_id, reason=reason))
+            self.events.emit(Event(kind=kind, at=at, worker=self._identity.info.id, reason=reason))
 
     def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
         """Remember what to tell once the store has answered to a settlement."""
@@ -135,6 +134,6 @@ class WorkerEvents:
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
     ) -> None:
         """Tell what has become of a job."""
-        worker = self._identity.worker_id
+        worker = self._identity.info.id
         error, reason = (None, None) if settlement is None else (settlement.error, settlement.reason)
         self.events.emit(job_event(kind, claim, worker=worker, at=at, error=error, reason=reason))

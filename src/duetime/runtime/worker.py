@@ -82,7 +82,7 @@ class Worker:
     @property
     def id(self) -> WorkerId:
         """The worker's present id."""
-        return self._identity.worker_id
+        return self._identity.info.id
 
     async def start(self) -> None:
         """Register and begin to work; raises when the store cannot be reached or used."""

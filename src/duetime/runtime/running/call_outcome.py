@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, cast
 
 from duetime.errors import InvalidArguments
@@ -32,6 +33,14 @@ def outcome_of_value(value: object) -> Outcome:
     if isinstance(value, Exception) and isinstance(value, Signal):
         return _outcome_of_signal(value)
     return Succeeded(*encode_result(value))
+
+
+def outcome_of_call(function: Callable[[], object]) -> Outcome:
+    """Call a plain function and tell what it came to."""
+    try:
+        return outcome_of_value(function())
+    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+        return outcome_of_error(error)
 
 
 def outcome_of_error(error: BaseException) -> Outcome:

@@ -144,8 +144,7 @@ class Dispatcher:
         """Ask a run to end, with the grace time of its task; False when there is none."""
         run = self.runs.get(job_id)
         if run is not None:
-            handler = self._handlers.get(run.claim.task)
-            run.stop(cause, grace=0 if handler is None else handler.options.cancel_grace)
+            run.stop(cause, grace=self._handlers[run.claim.task].options.cancel_grace)
         return run is not None
 
     def stop_all(self, cause: StopCause) -> None:

@@ -33,6 +33,7 @@ from duetime.model.outcome import (
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
+    outcome_of_call,
     outcome_of_error,
     outcome_of_value,
     timeout_outcome,
@@ -302,7 +303,7 @@ class ThreadRunner:
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             future, context, function = call
-            self._answers.append((future, context.run(_call_in_thread, function)))
+            self._answers.append((future, context.run(outcome_of_call, function)))
             loop = future.get_loop()
             # An idle thread would keep the arguments and the outcome, whose exception leads back to this frame.
             del call, future, context, function
@@ -317,10 +318,3 @@ class ThreadRunner:
 
 
 _ThreadCall: TypeAlias = tuple[asyncio.Future[Outcome], Context, Callable[[], object]]
-
-
-def _call_in_thread(function: Callable[[], object]) -> Outcome:
-    try:
-        return outcome_of_value(function())
-    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-        return outcome_of_error(error)

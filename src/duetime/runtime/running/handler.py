@@ -83,8 +83,7 @@ def locate_task(handler: Handler) -> TaskLocation:
     """Return where a task is found, having looked that it leads back to this very function; else `InvalidTask`."""
     function = handler.function
     module = sys.modules.get(function.__module__)
-    home = None if module is None else _module_of(module)
-    if module is None or home is None:
+    if module is None or (home := _module_of(module)) is None:
         raise _unreachable(handler, f"{function.__module__} is not a module with a file")
     found = find_handler(module, function.__qualname__, task=handler.name)
     if found is None or found.function is not function:

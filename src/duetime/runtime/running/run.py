@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
-TransactionVerdict: TypeAlias = Succeeded | Failed | Interrupted
-
 _output_lock = threading.Lock()
 
 
@@ -135,7 +133,7 @@ class Run:
     """The handler's transaction while it is open."""
     settling: bool = False
     """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
-    verdict: TransactionVerdict | None = None
+    verdict: Succeeded | Failed | Interrupted | None = None
     """What the handler's transaction came to; whatever the handler does afterwards changes nothing.
 
     A success is stored already.

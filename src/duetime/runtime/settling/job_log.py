@@ -165,7 +165,7 @@ class JobLog:
             path, line, function, _ = log.findCaller()
             record = log.makeRecord(log.name, level, path, line, text, args, exc_info, function)
             # Not as `extra`, which raises if a record factory of the application has set one of the names.
-            vars(record).update(fields or dict.fromkeys(RECORD_FIELDS), worker=self._identity.worker_id)
+            vars(record).update(fields or dict.fromkeys(RECORD_FIELDS), worker=self._identity.info.id)
             # Formatters take this in place of what they would write of the exception: bounded, and safe for a terminal.
             record.exc_text = None if details is None else _indented(details)
             log.handle(record)

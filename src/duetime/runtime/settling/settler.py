@@ -130,13 +130,10 @@ class Settler(Service):
         """Write the outcome without the texts that the database refused."""
         job_id = settlement.token.job_id
         log.error("the outcome of job %s could not be stored in full: %s", job_id, one_line(str(error)))
+        no_result = "the result could not be stored" if settlement.state is State.SUCCEEDED else None
+        text = None if settlement.error is None else "the error text could not be stored"
         bare = settlement._replace(
-            result=None,
-            result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
-            error=None if settlement.error is None else "the error text could not be stored",
-            traceback=None,
-            progress=None,
-            logs=(),
+            result=None, result_error=no_result, error=text, traceback=None, progress=None, logs=()
         )
         try:
             return await self._store.settle([bare])

@@ -153,7 +153,7 @@ class Janitor(Service):
         self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
 
     async def _rescue(self) -> None:
-        dead, orphans = await self._store.rescue(self._identity.worker_id, new_token())
+        dead, orphans = await self._store.rescue(self._identity.info.id, new_token())
         _log_deaths(dead, "whose lease is over")
         if orphans:
             log.warning("took over %d job(s) of dead workers", len(orphans))
@@ -162,12 +162,12 @@ class Janitor(Service):
 
     async def _settle_strays(self) -> None:
         for claim_id in {token.claim_id for token in self._strays}:
-            found = await self._store.claims_under(self._identity.worker_id, claim_id)
+            found = await self._store.claims_under(self._identity.info.id, claim_id)
             claims = [claim for claim in found if claim.token in self._strays]
             started = {job.id: job.started_at for job in await self._store.get([c.job_id for c in claims])}
             for claim in claims:
                 at = started.get(claim.job_id)
-                self._settle(OrphanedJob(claim, self._identity.worker_id, started_at=at, blamed=False))
+                self._settle(OrphanedJob(claim, self._identity.info.id, started_at=at, blamed=False))
         self._strays = frozenset()
 
     def _settle(self, orphan: OrphanedJob) -> None:

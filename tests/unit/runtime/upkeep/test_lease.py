@@ -131,7 +131,7 @@ async def test_a_worker_registers_pulses_and_signs_off() -> None:
     for _ in range(3):
         await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
-    assert store.registered == store.retired == [listener.identity.worker_id]
+    assert store.registered == store.retired == [listener.identity.info.id]
 
 
 async def test_the_first_pulse_comes_right_after_the_start_and_the_next_when_it_is_time() -> None:
@@ -167,14 +167,14 @@ async def test_a_pulse_that_fails_is_tried_again_before_the_lease_is_over() -> N
 
 async def test_a_worker_that_was_declared_dead_drops_everything_and_goes_on_under_another_id() -> None:
     store, listener = PulsingStore(False), Listener()
-    first = listener.identity.worker_id
+    first = listener.identity.info.id
     pulse = pulsation(store, listener, lease=3600 * SECOND)
     await pulse.start()
     await asyncio.wait_for(listener.lost.wait(), 5)
     await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
-    assert store.registered == [first, listener.identity.worker_id]
-    assert store.retired == [listener.identity.worker_id]
+    assert store.registered == [first, listener.identity.info.id]
+    assert store.retired == [listener.identity.info.id]
 
 
 @pytest.mark.covers("copy-source-runs-on")
@@ -537,7 +537,7 @@ async def test_a_worker_that_cannot_register_anew_says_so(caplog: pytest.LogCapt
     await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
     assert (
-        f"worker {listener.identity.worker_id} cannot register anew, and it will be tried again: away"
+        f"worker {listener.identity.info.id} cannot register anew, and it will be tried again: away"
         in caplog.messages
     )
 

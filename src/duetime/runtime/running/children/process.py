@@ -302,7 +302,8 @@ class ChildPool:
             await child.ended()
         self._lent.discard(child)
         if child.death is None:
-            if self._closed or self._is_worn(child):
+            worn = child.jobs >= self._max_jobs or child.memory > self._max_memory
+            if self._closed or worn:
                 self._dismiss(child)
             else:
                 self._idle.append(child)
@@ -323,9 +324,6 @@ class ChildPool:
         for task in left:
             task.cancel()
             log.error("child process %d does not end after a kill; it is left behind", ending[task].pid)
-
-    def _is_worn(self, child: ChildProcess) -> bool:
-        return child.jobs >= self._max_jobs or child.memory > self._max_memory
 
     def _dismiss(self, child: ChildProcess) -> None:
         leaving = asyncio.create_task(child.leave())

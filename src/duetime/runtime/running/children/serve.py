@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
@@ -21,7 +22,7 @@ import msgspec
 from duetime.errors import InvalidArguments
 from duetime.model.outcome import Cancelled, Failed, Outcome
 from duetime.runtime.error_text import describe_error, describe_traceback
-from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value, undecodable_outcome
+from duetime.runtime.running.call_outcome import outcome_of_call, undecodable_outcome
 from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
@@ -112,10 +113,7 @@ def _run_job(job: messages.RunJob, run: Run) -> Outcome:
         args, kwargs = handler.arguments.decode(job.claim.payload)
     except InvalidArguments as error:
         return undecodable_outcome(error)
-    try:
-        return outcome_of_value(handler.function(*args, **kwargs))
-    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-        return outcome_of_error(error)
+    return outcome_of_call(partial(handler.function, *args, **kwargs))
 
 
 def _find_task(address: TaskLocation, task: str) -> Handler:
