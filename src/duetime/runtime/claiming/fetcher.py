@@ -428,10 +428,7 @@ class Fetcher(Service):
     def _request(
         self, group: TaskGroup, limit: int, *, hold: bool = False, ahead: Micros = 0, below_priority: int = 10
     ) -> ClaimRequest:
-        """Return a request for due jobs that start at once, or that wait here for slots if they are to be held.
-
-        `ahead`: for jobs that fall due within this time instead, to be held.
-        """
+        """Return a request for due jobs to start, or to `hold` until a slot is free, or for jobs due within `ahead` to hold."""
         room = self._queue_room_to_hold if hold else self._slots.room
         # In random order: a full queue must not starve the others.
         rooms = [(queue, min(limit, room(queue))) for queue in random.sample(self._queues, len(self._queues))]

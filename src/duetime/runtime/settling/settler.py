@@ -17,10 +17,9 @@ from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
-from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, WorkerContext
+from duetime.runtime.service import DATABASE_DOWN, Service, WorkerContext
 from duetime.runtime.settling.job_log import JobLog
-from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import Store
+from duetime.runtime.store_clock import monotonic
 
 log = logging.getLogger("duetime.worker")
 
@@ -36,13 +35,10 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self,
-        store: Store,
-        health: ServiceHealth,
-        on_written: Callable[[Sequence[Settlement], frozenset[Token]], None],
+        self, context: WorkerContext, on_written: Callable[[Sequence[Settlement], frozenset[Token]], None]
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
-        super().__init__(store, health)
+        super().__init__(context.store, context.health)
         self._on_written = on_written
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
@@ -166,14 +162,12 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(
-        self, store: Store, health: ServiceHealth, *, runs: Mapping[JobId, Run], time: StoreClock
-    ) -> None:
-        super().__init__(store, health)
+    def __init__(self, context: WorkerContext, runs: Mapping[JobId, Run]) -> None:
+        super().__init__(context.store, context.health)
         self.asleep = True
         """Whether it has to be woken for the next run that is not marked."""
         self._runs = runs
-        self._time = time
+        self._time = context.time
 
     async def round(self) -> float | None:
         """Mark what has been running for a while."""
@@ -203,9 +197,9 @@ class OutputWriter(Service):
 
     name = "reporter"
 
-    def __init__(self, store: Store, health: ServiceHealth, *, captures_logs: bool) -> None:
-        super().__init__(store, health)
-        self.captures_logs = captures_logs
+    def __init__(self, context: WorkerContext) -> None:
+        super().__init__(context.store, context.health)
+        self.captures_logs = context.options.capture_logs
         self._waiting: deque[RunOutput] = deque()
         self._asleep = True
         self._loop = asyncio.get_running_loop()
@@ -274,15 +268,14 @@ class Outcomes:
     """The services that write what becomes of jobs, and the log and the events that tell of it."""
 
     def __init__(self, context: WorkerContext, events: Events) -> None:
-        store, health, options = context.store, context.health, context.options
         self.events = WorkerEvents(events, context.identity, context.time)
-        self.settler = Settler(store, health, on_written=self.events.settled)
+        self.settler = Settler(context, on_written=self.events.settled)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
-        self.marker = StartMarker(store, health, runs=self.runs, time=context.time)
-        self.output = OutputWriter(store, health, captures_logs=options.capture_logs)
+        self.marker = StartMarker(context, self.runs)
+        self.output = OutputWriter(context)
         self.failed = 0
-        quiet = logging.INFO if options.dedicated else logging.DEBUG
+        quiet = logging.INFO if context.options.dedicated else logging.DEBUG
         self._log = JobLog(context.identity, quiet=quiet, loop=asyncio.get_running_loop())
 
     def start(self) -> None:

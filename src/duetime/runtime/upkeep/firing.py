@@ -139,8 +139,7 @@ class ScheduleFirer(Service):
                 return 0
             # One that the database refuses must not hold up its neighbours.
             return sum([await self._store_firings([firing]) for firing in firings])
-        if self._failing:
-            self._failing.difference_update(firing.name for firing in firings)
+        self._failing.difference_update(firing.name for firing in firings)
         return len(firings)
 
     def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:

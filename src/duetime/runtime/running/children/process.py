@@ -40,10 +40,7 @@ _BOOT = (
 
 
 def launch_process() -> tuple[subprocess.Popen[bytes], socket.socket, socket.socket]:
-    """Start a fresh interpreter; return it with the line over which it takes orders, and its lifeline.
-
-    The lifeline kills the process when it is closed.
-    """
+    """Start a fresh interpreter; return it, the line over which it takes orders, and a lifeline that kills it if closed."""
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
     held, its_lifeline = messages.open_lifeline()
