@@ -259,7 +259,7 @@ class Worker:
 
     def _assemble(self) -> None:
         """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
-        options, store = self.options, self._store
+        options = self.options
         handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
@@ -275,7 +275,7 @@ class Worker:
         self._time = self._timekeeper()
         self._fleet = FleetPacing()
         self._context = context = WorkerContext(
-            store=store,
+            store=self._store,
             options=options,
             handlers=self._handlers,
             identity=self._identity,
@@ -287,12 +287,10 @@ class Worker:
         self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
         self._slots = slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
         self._outcomes = Outcomes(context, self._events)
+        executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
+        lender = TransactionLender(context, self._loop)
         self._dispatcher = Dispatcher(
-            context,
-            executor=Executor(self._handlers, self._threads, self._children, middleware=self._middleware),
-            outcomes=self._outcomes,
-            slots=slots,
-            lender=TransactionLender(store, lease=options.lease, time=self._time, loop=self._loop),
+            context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
         )
         watched = self._lease.looks
         self._fetcher = Fetcher(context, slots=slots, dispatcher=self._dispatcher, watched=watched)

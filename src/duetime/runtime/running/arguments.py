@@ -239,8 +239,8 @@ def _type_hints(function: Callable[..., Any], task: str) -> dict[str, Any]:
 def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
     """Tell what would come back as something else, and where; `None` when nothing would."""
     parts: Iterable[tuple[str, object, object]]
-    if isinstance(value, dict) and isinstance(rebuilt, dict):
-        was, now = cast("dict[object, object]", value), cast("dict[object, object]", rebuilt)
+    was, now = _as_dict(value), _as_dict(rebuilt)
+    if was is not None and now is not None:
         foreign = next((key for key in was if key not in now), None)
         if foreign is not None:
             return f"JSON has only text keys, not {shown(foreign)} - at `$.{path}`"
@@ -254,6 +254,10 @@ def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
         parts = ((f"{path}.{name}", getattr(value, name), getattr(rebuilt, name)) for name in _fields(value))
     changes = (find_json_change(a, b, where) for where, a, b in parts)
     return next((change for change in changes if change is not None), None)
+
+
+def _as_dict(value: object) -> dict[object, object] | None:
+    return cast("dict[object, object]", value) if isinstance(value, dict) else None
 
 
 def _fields(value: Any) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
 from duetime.runtime.running.run import Run
-from duetime.runtime.store_clock import StoreClock
-from duetime.stores.base import HandlerTransaction, JobStore
+from duetime.runtime.service import WorkerContext
+from duetime.stores.base import HandlerTransaction
 
 T = TypeVar("T")
 
@@ -177,14 +177,13 @@ _LEASE_PARTS: Final = 3
 class TransactionLender:
     """Knows how long a transaction may keep the store."""
 
-    def __init__(
-        self, store: JobStore, *, lease: Micros, time: StoreClock, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, context: WorkerContext, loop: asyncio.AbstractEventLoop) -> None:
         """Transactions begin and end in the `loop`, also those that outlive their run."""
         self.loop = loop
-        self.store = store
-        self._time = time
-        self._longest = min(lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER) if store.single_writer else None
+        self.store = context.store
+        self._time = context.time
+        longest = min(context.options.lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER)
+        self._longest = longest if self.store.single_writer else None
 
     def bound(self, timeout: Micros | None) -> Micros:
         """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""

@@ -120,7 +120,7 @@ class Settler(Service):
             if len(batch) == 1:
                 return await self._settle_bare(batch[0], error)
         # One value the database refuses must not hold up its neighbours.
-        return frozenset().union(*[await self._settle([settlement]) for settlement in batch])
+        return frozenset[Token]().union(*[await self._settle([settlement]) for settlement in batch])
 
     async def _settle_bare(self, settlement: Settlement, error: Exception) -> frozenset[Token]:
         """Write the outcome without the texts that the database refused."""
