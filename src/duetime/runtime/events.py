@@ -24,14 +24,11 @@ _MAX_ERRORS_LOGGED = 10
 Subscriber: TypeAlias = Callable[[Event], Awaitable[None] | None]
 
 
-_Subscription: TypeAlias = tuple[Subscriber, frozenset[EventKind]]
-
-
 class Events:
     """Passes events on; a subscriber that raises is logged and harms no other."""
 
     def __init__(self) -> None:
-        self.subscriptions: tuple[_Subscription, ...] = ()
+        self.subscriptions: tuple[tuple[Subscriber, frozenset[EventKind]], ...] = ()
         """Subscribers with what they want to hear; if there are none, no event need be made."""
         self._under_way: set[asyncio.Future[None]] = set()
         self._second: Instant = 0
@@ -44,8 +41,7 @@ class Events:
         A plain function is called in the event loop, so it must not take long.
         """
         if not callable(callback):
-            text = f"subscribe() needs a function that takes an event, not {callback!r:.100}"
-            raise InvalidOption(text)
+            raise InvalidOption(f"subscribe() needs a function that takes an event, not {callback!r:.100}")
         subscription = (callback, frozenset(map(_event_kind, kinds)) or frozenset(EventKind))
         self.subscriptions = (*self.subscriptions, subscription)
 
@@ -89,10 +85,8 @@ class Events:
             log.error("a subscriber to %s raised", event.kind, exc_info=error)
 
     def _tell_rest(self) -> None:
-        if self._raised > _MAX_ERRORS_LOGGED:
-            log.error(
-                "subscribers raised %d more times, without a line each", self._raised - _MAX_ERRORS_LOGGED
-            )
+        if (more := self._raised - _MAX_ERRORS_LOGGED) > 0:
+            log.error("subscribers raised %d more times, without a line each", more)
         self._raised = 0
 
 
@@ -100,8 +94,7 @@ def _event_kind(given: EventKind | str) -> EventKind:
     try:
         return EventKind(given)
     except ValueError:
-        text = f"unknown kind of event {given!r}; kinds are {', '.join(EventKind)}"
-        raise InvalidOption(text) from None
+        raise InvalidOption(f"unknown kind of event {given!r}; kinds are {', '.join(EventKind)}") from None
 
 
 class WorkerEvents:
@@ -117,7 +110,7 @@ class WorkerEvents:
         """Tell what becomes of the worker itself."""
         if self.events.subscriptions:
             at = to_datetime(self._time.now())
-            self.events.emit(Event(kind=kind, at=at, worker=self._identity.worker_id, reason=reason))
+            self.events.emit(Event(kind=kind, at=at, worker=self._identity.info.id, reason=reason))
 
     def expect(self, claim: Claim, settlement: Settlement, kind: EventKind | None) -> None:
         """Remember what to tell once the store has answered to a settlement."""
@@ -141,13 +134,6 @@ class WorkerEvents:
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
     ) -> None:
         """Tell what has become of a job."""
-        self.events.emit(
-            job_event(
-                kind,
-                claim,
-                worker=self._identity.worker_id,
-                at=at,
-                error=None if settlement is None else settlement.error,
-                reason=None if settlement is None else settlement.reason,
-            )
-        )
+        worker = self._identity.info.id
+        error, reason = (None, None) if settlement is None else (settlement.error, settlement.reason)
+        self.events.emit(job_event(kind, claim, worker=worker, at=at, error=error, reason=reason))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from duetime.model.ids import new_token
-from duetime.model.worker import WorkerId, WorkerInfo
+from duetime.model.worker import WorkerInfo
 from duetime.version import VERSION
 
 
@@ -38,11 +38,6 @@ class WorkerIdentity:
             declares=tuple(declares),
             fires=fires,
         )
-
-    @property
-    def worker_id(self) -> WorkerId:
-        """The id to claim under."""
-        return self.info.id
 
     def renew(self) -> WorkerInfo:
         """Take a new id."""
@@ -85,10 +80,9 @@ def is_gone(pid: int, started: str | None) -> bool:
     # Asked last, since what has ended can be taken away by its parent at any moment.
     try:
         os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except OSError:
-        pass  # It exists and belongs to another user.
+    except OSError as error:
+        # Any other error means that it exists and belongs to another user.
+        return isinstance(error, ProcessLookupError)
     return False
 
 

@@ -63,13 +63,9 @@ class WorkerOptions:
     def describe(self, *, tasks: int, declared: int) -> str:
         """Say what the worker serves, for its log."""
         queues = (name if most is None else f"{name}={most}" for name, most in self.queues.items())
-        jobs = (
-            f"{self.concurrency} slots, queues {', '.join(queues)}, {tasks} tasks"
-            if self.jobs
-            else "runs no jobs"
-        )
+        slots = f"{self.concurrency} slots, queues {', '.join(queues)}, {tasks} tasks"
         schedules = f"fires schedules and declares {declared}" if self.schedules else "fires no schedules"
-        return f"{jobs}, {schedules}"
+        return f"{slots if self.jobs else 'runs no jobs'}, {schedules}"
 
 
 def worker_options(
@@ -96,12 +92,10 @@ def worker_options(
     if cpu_max_jobs is not None:
         _check_count("cpu_max_jobs", cpu_max_jobs)
     if not jobs and not schedules:
-        text = "a worker with jobs=False and schedules=False would do nothing; leave one of them on"
-        raise ConfigError(text)
+        raise ConfigError("a worker with jobs=False and schedules=False does nothing; leave one of them on")
     lease_length = parse_duration(lease, what="lease")
     if lease_length < _MIN_LEASE:
-        text = f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}"
-        raise ConfigError(text)
+        raise ConfigError(f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}")
     return WorkerOptions(
         concurrency=concurrency,
         queues=_check_queues(queues),
@@ -123,18 +117,15 @@ def worker_options(
 def _check_count(name: str, number: int, *, most: int | None = None) -> None:
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= (most or number):
         bound = "" if most is None else f" to {most}"
-        text = f"{name} must be a whole number from 1{bound}, not {shown(number)}"
-        raise ConfigError(text)
+        raise ConfigError(f"{name} must be a whole number from 1{bound}, not {shown(number)}")
 
 
 def _check_queues(queues: QueueLimits) -> Mapping[str, int | None]:
     if isinstance(queues, str):
-        text = f"queues must be a list such as [{queues!r}], or a mapping to limits such as {{{queues!r}: 5}}"
-        raise ConfigError(text)
+        raise ConfigError(f"queues must be a list such as [{queues!r}], or limits such as {{{queues!r}: 5}}")
     limits = dict(queues) if isinstance(queues, Mapping) else dict.fromkeys(queues)
     if not limits:
-        text = "queues is empty; name at least one, e.g. queues=['default']"
-        raise ConfigError(text)
+        raise ConfigError("queues is empty; name at least one, e.g. queues=['default']")
     for name, limit in limits.items():
         check_name(name, what="queue")
         if limit is not None:

@@ -6,11 +6,16 @@ import asyncio
 import contextlib
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from duetime.errors import SchemaMismatch, StoreLost, StoreUnavailable, StoreUnusable
 from duetime.runtime.error_text import describe_error
+from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.options import WorkerOptions
+from duetime.runtime.running.handler import Handler
+from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
@@ -19,7 +24,6 @@ _FIRST_BACKOFF = 0.1
 _LAST_BACKOFF = 5.0
 _LAST_ROUND_TIMEOUT = 5.0
 """Seconds a service that is stopped may take to finish its round."""
-
 
 DATABASE_DOWN: Final = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 """Errors of the database as a whole, whatever was asked of it: the same is tried again until it is mended."""
@@ -224,3 +228,16 @@ class FleetPacing:
     def pause(self, interval: Interval, *, among: int | None = None) -> float:
         """Return the same, more or less, so that workers that were started together drift apart."""
         return self.share(interval, among=among) * random.uniform(0.8, 1.2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerContext:
+    """What the services of a worker share."""
+
+    store: Store
+    options: WorkerOptions
+    handlers: Mapping[str, Handler]
+    identity: WorkerIdentity
+    time: StoreClock
+    health: ServiceHealth
+    fleet: FleetPacing

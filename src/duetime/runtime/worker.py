@@ -26,7 +26,7 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import FleetPacing, Service, ServiceHealth
+from duetime.runtime.service import FleetPacing, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.commands import describe_stacks
@@ -82,7 +82,7 @@ class Worker:
     @property
     def id(self) -> WorkerId:
         """The worker's present id."""
-        return self._identity.worker_id
+        return self._identity.info.id
 
     async def start(self) -> None:
         """Register and begin to work; raises when the store cannot be reached or used."""
@@ -174,10 +174,10 @@ class Worker:
     def stop_job(self, job_id: JobId, reason: str | None) -> bool:
         """Cancel one job that this worker has; False when it has not."""
         cancelled = CANCELLED if reason is None else Cancelled(reason)
-        if (claim := self._fetcher.take(job_id)) is not None:
-            self._dispatcher.settle(claim, cancelled)
-            return True
-        return self._dispatcher.stop(job_id, cancelled)
+        if (claim := self._fetcher.take(job_id)) is None:
+            return self._dispatcher.stop(job_id, cancelled)
+        self._dispatcher.settle(claim, cancelled)
+        return True
 
     def release_job(self, job_id: JobId) -> bool:
         """Give one job back that has not started; False when this worker has no such job."""
@@ -259,14 +259,11 @@ class Worker:
 
     def _assemble(self) -> None:
         """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
-        options, store, health = self.options, self._store, self.health
+        options = self.options
         handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
         self._told_to_stop = asyncio.Event()
-        self.lost = self._ending = self._paused_at = self._paused_reason = self._ignore_logs = self._known = (
-            None
-        )
         self._lease = LeaseTiming(length=options.lease)
         self._identity = WorkerIdentity(
             queues=tuple(options.queues) if options.jobs else (),
@@ -277,39 +274,26 @@ class Worker:
         )
         self._time = self._timekeeper()
         self._fleet = FleetPacing()
+        self._context = context = WorkerContext(
+            store=self._store,
+            options=options,
+            handlers=self._handlers,
+            identity=self._identity,
+            time=self._time,
+            health=self.health,
+            fleet=self._fleet,
+        )
         self._threads = ThreadRunner()
         self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
-        self._slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
-        self._outcomes = Outcomes(
-            store,
-            health,
-            identity=self._identity,
-            time=self._time,
-            events=self._events,
-            captures_logs=options.capture_logs,
-            quiet=logging.INFO if options.dedicated else logging.DEBUG,
-        )
+        self._slots = slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
+        self._outcomes = Outcomes(context, self._events)
+        executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
+        lender = TransactionLender(context, self._loop)
         self._dispatcher = Dispatcher(
-            handlers=self._handlers,
-            executor=Executor(self._handlers, self._threads, self._children, middleware=self._middleware),
-            outcomes=self._outcomes,
-            slots=self._slots,
-            time=self._time,
-            lender=TransactionLender(store, lease=options.lease, time=self._time, loop=self._loop),
+            context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
         )
-        self._fetcher = Fetcher(
-            store=store,
-            identity=self._identity,
-            handlers=self._handlers,
-            queues=tuple(options.queues),
-            slots=self._slots,
-            dispatcher=self._dispatcher,
-            time=self._time,
-            health=health,
-            fleet=self._fleet,
-            window=options.window,
-            watched=self._lease.looks,
-        )
+        watched = self._lease.looks
+        self._fetcher = Fetcher(context, slots=slots, dispatcher=self._dispatcher, watched=watched)
 
     def _timekeeper(self) -> StoreClock:
         return StoreClock()
@@ -320,15 +304,8 @@ class Worker:
         watched = self._lease.looks
         self._firer = ScheduleFirer(store, health, fleet=fleet, handlers=self._handlers, watched=watched)
         self._janitor = Janitor(
-            store=store,
-            identity=self._identity,
+            self._context,
             dispatcher=self._dispatcher,
-            time=self._time,
-            health=health,
-            fleet=fleet,
-            lease=options.lease,
-            retention=options.retention,
-            keep_per_schedule=options.keep_per_schedule,
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
@@ -336,23 +313,12 @@ class Worker:
         if options.schedules:
             self._intake.append(self._firer)
         if options.schedules and self._declared is not None:
-            self._parker = ScheduleParker(
-                store, health, declared=self._declared, tasks=self._handlers, fleet=fleet
-            )
+            declared, tasks = self._declared, self._handlers
+            self._parker = ScheduleParker(store, health, declared=declared, tasks=tasks, fleet=fleet)
             self._intake.append(self._parker)
-        self._pulse = PulseThread(
-            store=store.sibling(),
-            info=self._identity.info,
-            lease=self._lease,
-            listener=self,
-            time=self._time,
-            on_hang=self._hang,
-            fleet=fleet,
-        )
+        self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
-            store,
-            health,
-            fleet=fleet,
+            self._context,
             look_for_jobs=lambda: self._fetcher.take_hint(Hint("any")),
             look_for_workers=self._janitor.look_soon,
             look_for_changes=self._look_for_changes,
@@ -372,12 +338,8 @@ class Worker:
         await self._pulse.stop()
         self._outcomes.events.worker(EventKind.WORKER_STOPPED)
         await self._events.drain(DRAIN_TIMEOUT)
-        log.info(
-            "worker %s stopped: %d run(s) ended, %d job(s) failed",
-            self.id,
-            self._dispatcher.done,
-            self._outcomes.failed,
-        )
+        done, failed = self._dispatcher.done, self._outcomes.failed
+        log.info("worker %s stopped: %d run(s) ended, %d job(s) failed", self.id, done, failed)
 
     def _take_hint(self, hint: Hint) -> None:
         match hint.kind:
@@ -400,12 +362,10 @@ class Worker:
     def _hang(self) -> None:
         """Decide, in the pulse's thread, what to do about a loop that does not come back."""
         if self.options.dedicated:
-            log.critical("the event loop hangs; this worker process ends so that another can take its jobs")
+            log.critical("the event loop hangs; this process ends so that another worker can take its jobs")
             logging.shutdown()
             os._exit(_HANG_EXIT_CODE)
-        log.critical(
-            "the event loop hangs; this worker lets its lease lapse so that another can take its jobs"
-        )
+        log.critical("the event loop hangs; the lease will lapse so that another worker can take the jobs")
 
 
 async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Event) -> None:
@@ -421,8 +381,6 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
     for waiter in (done, hurried):
         waiter.cancel()
     if dispatcher.runs:
-        log.error(
-            "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
-            len(dispatcher.runs),
-            short_list([run.claim.task for run in dispatcher.runs.values()]),
-        )
+        tasks = short_list([run.claim.task for run in dispatcher.runs.values()])
+        text = "%d job(s) do not end; their claims are kept until they do or this process ends: %s"
+        log.error(text, len(dispatcher.runs), tasks)

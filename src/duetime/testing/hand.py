@@ -17,7 +17,7 @@ from duetime.runtime.running.context import current_job
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.store_clock import StoreClock
-from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
+from duetime.runtime.upkeep.lease import PulseThread
 from duetime.runtime.worker import Worker
 from duetime.stores.base import Store
 
@@ -95,15 +95,7 @@ class Hand(Worker):
     def _assemble_upkeep(self) -> None:
         super()._assemble_upkeep()
         self._intake = []
-        self._pulse = _Still(
-            store=self._store,
-            info=self._identity.info,
-            lease=LeaseTiming(length=self.options.lease),
-            listener=self,
-            time=self._time,
-            on_hang=self._hang,
-            fleet=self._fleet,
-        )
+        self._pulse = _Still(self._context, store=self._store, listener=self, on_hang=self._hang)
 
 
 class _ClockKeeper(StoreClock):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
-from duetime.runtime.service import ServiceHealth
+from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.options import WorkerOptions
+from duetime.runtime.service import FleetPacing, ServiceHealth, WorkerContext
 from duetime.runtime.store_clock import StoreClock
+from duetime.stores.base import Store
 
 CLAIM = Claim(
     job_id="job",
@@ -95,3 +98,17 @@ class SettlingStore:
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         self.marked.append(([token.job_id for token in tokens], started_at))
+
+
+def context_of(store: object, **changes: Any) -> WorkerContext:
+    """Return what the services of a worker share, but for the changes."""
+    options: WorkerOptions = changes.get("options") or WorkerOptions()
+    values: dict[str, Any] = {
+        "options": options,
+        "handlers": {},
+        "identity": WorkerIdentity(queues=tuple(options.queues), slots=2),
+        "time": StillTime(),
+        "health": NoHealth(),
+        "fleet": FleetPacing(),
+    }
+    return WorkerContext(store=cast("Store", store), **values | changes)

@@ -122,4 +122,4 @@ def test_an_identity_is_never_used_twice() -> None:
     first = identity.info
     assert identity.renew() == identity.info != first
     assert (first.pid, first.slots, first.queues) == (os.getpid(), 3, ("default",))
-    assert WorkerIdentity(queues=["default"], slots=3).worker_id not in {first.id, identity.worker_id}
+    assert WorkerIdentity(queues=["default"], slots=3).info.id not in {first.id, identity.info.id}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from duetime.errors import StoreUnavailable
@@ -18,13 +18,12 @@ from duetime.model.outcome import Released
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.claiming.held_claims import HeldClaims
 from duetime.runtime.claiming.limits import LimitedClaimPolicy, vain_pause
-from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.options import MAX_CONCURRENCY
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, FleetPacing, Service, ServiceHealth
-from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue, Store
+from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, Service, WorkerContext
+from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue
 
 _PROMPT_ANSWER = 0.01
 """A worker that answers a hint within this many seconds is among the first and claims at once; the others look first."""
@@ -43,31 +42,19 @@ class Fetcher(Service):
     name = "fetcher"
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        identity: WorkerIdentity,
-        handlers: Mapping[str, Handler],
-        queues: tuple[str, ...],
-        slots: Slots,
-        dispatcher: Dispatcher,
-        time: StoreClock,
-        health: ServiceHealth,
-        fleet: FleetPacing,
-        window: Micros,
-        watched: bool = False,
+        self, context: WorkerContext, *, slots: Slots, dispatcher: Dispatcher, watched: bool = False
     ) -> None:
         """`watched`: heartbeats look for jobs that no hint announced, and report them by `expect`."""
-        super().__init__(store, health)
-        self._identity = identity
-        self._handlers = handlers
-        self._queues = queues
+        super().__init__(context.store, context.health)
+        self._identity = context.identity
+        self._handlers = context.handlers
+        self._queues = tuple(context.options.queues)
+        self._window = context.options.window
+        self._time = context.time
+        self._fleet = context.fleet
         self._slots = slots
         self._dispatcher = dispatcher
         dispatcher.on_free = self.slot_freed
-        self._time = time
-        self._fleet = fleet
-        self._window = window
         self._watched = watched
         self._paused = False
         self._look_first = False
@@ -85,14 +72,9 @@ class Fetcher(Service):
         self._lost: set[str] = set()
         self._unanswered: list[str] = []
         """The claims whose answers were lost, and that are still to be looked up."""
-        self.limited = LimitedClaimPolicy(handlers)
+        self.limited = LimitedClaimPolicy(self._handlers)
         self.hold = HeldClaims(
-            budget=self._may_hold,
-            slots=slots.total,
-            window=window,
-            time=time,
-            on_due=self._start_held,
-            on_late=self._let_others,
+            context, slots.total, budget=self._may_hold, on_due=self._start_held, on_late=self._let_others
         )
 
     def take_hint(self, hint: Hint) -> None:
@@ -268,7 +250,7 @@ class Fetcher(Service):
             return None
         self._look_first = True
         idle = None if self._watched and self._store.hears_others else self._poll_pause()
-        queues = [queue for queue in self._queues if self._queue_room_to_hold(queue, 1) > 0]
+        queues = [queue for queue in self._queues if self._queue_room_to_hold(queue) > 0]
         tasks = [name for group in self._groups() if self._room_to_hold(group) > 0 for name in group.tasks]
         if not queues or not tasks:
             return idle
@@ -436,30 +418,24 @@ class Fetcher(Service):
         held = sum(claim.task in self._slots.cpu_tasks for claim in self.hold.claims.values())
         return self._slots.children_free - held
 
-    def _queue_room_to_hold(self, queue: str, most: int) -> int:
-        """How many more jobs of a queue may be held, up to `most`."""
+    def _queue_room_to_hold(self, queue: str) -> int:
+        """How many more jobs of a queue may be held, by the limit of the queue."""
         left = self._slots.left(queue)
         if left is None:
-            return most
-        return min(most, left - sum(claim.queue == queue for claim in self.hold.claims.values()))
+            return MAX_CONCURRENCY
+        return left - sum(claim.queue == queue for claim in self.hold.claims.values())
 
     def _request(
         self, group: TaskGroup, limit: int, *, hold: bool = False, ahead: Micros = 0, below_priority: int = 10
     ) -> ClaimRequest:
-        """Return a request for due jobs that start at once, or that wait here for slots if they are to be held.
-
-        `ahead`: for jobs that fall due within this time instead, to be held.
-        """
-        queues: list[tuple[str, int]] = []
+        """Return a request for due jobs to start, or to `hold` until a slot is free, or for jobs due within `ahead` to hold."""
+        room = self._queue_room_to_hold if hold else self._slots.room
         # In random order: a full queue must not starve the others.
-        for queue in random.sample(self._queues, len(self._queues)):
-            room = self._queue_room_to_hold(queue, limit) if hold else min(limit, self._slots.room(queue))
-            if room > 0:
-                queues.append((queue, room))
+        rooms = [(queue, min(limit, room(queue))) for queue in random.sample(self._queues, len(self._queues))]
         return ClaimRequest(
             worker=self._identity.info.id,
             claim_id=new_token(),
-            queues=tuple(queues),
+            queues=tuple(entry for entry in rooms if entry[1] > 0),
             limit=limit,
             tasks=group.tasks,
             ahead=ahead,

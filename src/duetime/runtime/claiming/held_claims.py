@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from duetime.model.job import Claim, JobId
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
-from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.service import WorkerContext
 
 _ComingClaim: TypeAlias = tuple[Instant, int, JobId, int, Claim]
 """A claim behind what it is sorted by: its due time, priority, job and fence."""
@@ -29,11 +29,10 @@ class HeldClaims:
 
     def __init__(
         self,
+        context: WorkerContext,
+        slots: int,
         *,
         budget: Callable[[], int],
-        slots: int,
-        window: Micros,
-        time: StoreClock,
         on_due: Callable[[Sequence[Claim]], Sequence[Claim]],
         on_late: Callable[[Claim], None],
     ) -> None:
@@ -43,8 +42,8 @@ class HeldClaims:
         """
         self._budget = budget
         self._slots = slots
-        self._window = window
-        self._time = time
+        self._window = context.options.window
+        self._time = context.time
         self._on_due = on_due
         self._on_late = on_late
         self.claims: dict[JobId, Claim] = {}

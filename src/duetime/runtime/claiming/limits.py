@@ -24,11 +24,8 @@ class LimitedClaimPolicy:
     """Keeps in mind whether limited jobs may be waiting; while no limit is in use, none are asked for."""
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
-        self.limits: Mapping[str, Gate] = {
-            name: handler.options.gate
-            for name, handler in handlers.items()
-            if handler.options.gate is not None
-        }
+        gates = {name: handler.options.gate for name, handler in handlers.items()}
+        self.limits: Mapping[str, Gate] = {name: gate for name, gate in gates.items() if gate is not None}
         self.in_use = bool(self.limits)
         """Whether the store has limits in use, as far as is known."""
         self.queue_full = False

@@ -53,11 +53,10 @@ class Arguments:
         except _ENCODE_ERRORS as error:
             raise self._unfit(given, _encode_problem(error)) from None
         if len(raw) > MAX_PAYLOAD:
-            text = (
+            raise PayloadTooLarge(
                 f"arguments of {self._task} take {len(raw):,} bytes as JSON; at most {MAX_PAYLOAD:,} are stored. "
                 "Store the data elsewhere and pass a reference to it"
             )
-            raise PayloadTooLarge(text)
         # The object that holds the arguments does not count as a level of its own.
         if len(raw) > MAX_DEPTH and (problem := beyond_bounds(raw, deepest=MAX_DEPTH + 1)) is not None:
             raise self._unfit(given, problem)
@@ -98,8 +97,7 @@ class Arguments:
         """Raise `InvalidOption` unless each call has a value of this parameter that can be told from others."""
         found = self._signature.parameters.get(parameter)
         if found is None or found.kind in _VARIADIC:
-            text = f"by={parameter!r} is not a parameter of {self._task}{self._signature}"
-            raise InvalidOption(text)
+            raise InvalidOption(f"by={parameter!r} is not a parameter of {self._task}{self._signature}")
         try:
             _encoder.encode(None if found.default is found.empty else found.default)
         except _ENCODE_ERRORS as error:
@@ -126,17 +124,14 @@ class Arguments:
             else:
                 fields.append((parameter.name, kind | msgspec.UnsetType, msgspec.UNSET))
         try:
-            shape = msgspec.defstruct(
-                "Arguments", fields, kw_only=not self._simple, forbid_unknown_fields=True
-            )
+            named = not self._simple
+            shape = msgspec.defstruct("Arguments", fields, kw_only=named, forbid_unknown_fields=True)
             decoder = msgspec.json.Decoder(shape)
             parts = list(_type_parts(msgspec.inspect.type_info(shape), set()))
         except (TypeError, ValueError) as error:
             raise self._unusable(str(error)) from None
-        for part in parts:
-            if isinstance(part, msgspec.inspect.CustomType):
-                unknown = part.cls
-                raise self._unusable(f"{unknown.__module__}.{unknown.__qualname__} is not a type it can make")
+        for unknown in [part.cls for part in parts if isinstance(part, msgspec.inspect.CustomType)]:
+            raise self._unusable(f"{unknown.__module__}.{unknown.__qualname__} is not a type it can make")
         return shape, decoder
 
     def _unusable(self, why: str) -> InvalidTask:
@@ -230,7 +225,7 @@ def _find_nan(value: object, path: str) -> str | None:
         children = [(f"{path}.{key}", item) for key, item in cast("dict[object, object]", value).items()]
     elif isinstance(value, (list, tuple)):
         children = [(f"{path}[{i}]", item) for i, item in enumerate(cast("list[object]", value))]
-    return next((found for p, item in children if (found := _find_nan(item, p)) is not None), None)
+    return next((found for where, item in children if (found := _find_nan(item, where)) is not None), None)
 
 
 def _type_hints(function: Callable[..., Any], task: str) -> dict[str, Any]:
@@ -257,9 +252,8 @@ def find_json_change(value: object, rebuilt: object, path: str) -> str | None:
         parts = ((f"{path}[{i}]", a, b) for i, (a, b) in enumerate(pairs))
     else:
         parts = ((f"{path}.{name}", getattr(value, name), getattr(rebuilt, name)) for name in _fields(value))
-    return next(
-        (found for where, a, b in parts if (found := find_json_change(a, b, where)) is not None), None
-    )
+    changes = (find_json_change(a, b, where) for where, a, b in parts)
+    return next((change for change in changes if change is not None), None)
 
 
 def _as_dict(value: object) -> dict[object, object] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, cast
 
 from duetime.errors import InvalidArguments
@@ -34,6 +35,14 @@ def outcome_of_value(value: object) -> Outcome:
     return Succeeded(*encode_result(value))
 
 
+def outcome_of_call(function: Callable[[], object]) -> Outcome:
+    """Call a plain function and tell what it came to."""
+    try:
+        return outcome_of_value(function())
+    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
+        return outcome_of_error(error)
+
+
 def outcome_of_error(error: BaseException) -> Outcome:
     """Tell what an exception means: a failure, or a signal, also one that comes out of a task group alone."""
     alone = _single_error(error)
@@ -52,11 +61,8 @@ def _single_error(error: BaseException) -> BaseException:
 
 def timeout_outcome(timeout: Micros, error: BaseException | None = None) -> Failed:
     """Tell of a call that took too long, and where it stood, if that is known."""
-    return Failed(
-        error=f"timed out after {describe_duration(timeout)}",
-        traceback=None if error is None else describe_traceback(error),
-        reason="timeout",
-    )
+    stack = None if error is None else describe_traceback(error)
+    return Failed(error=f"timed out after {describe_duration(timeout)}", traceback=stack, reason="timeout")
 
 
 def undecodable_outcome(error: InvalidArguments | str) -> Failed:
@@ -65,33 +71,23 @@ def undecodable_outcome(error: InvalidArguments | str) -> Failed:
 
 
 def _outcome_of_signal(signal: Signal) -> Outcome:
+    # One that was returned has been nowhere.
+    stack = None if signal.__traceback__ is None else describe_traceback(signal)
     try:
-        return _read_signal(signal)
+        match signal:
+            case Cancel():
+                return Cancelled(describe_text(str(signal.reason)))
+            case Snooze():
+                return Snoozed(_checked_delay(signal.delay))
+            case Retry():
+                wait = None if signal.delay is None else _checked_delay(signal.delay)
+                return Failed(error=describe_error(signal), traceback=stack, wait=wait, cause=signal)
     except Exception as error:  # noqa: BLE001 - a handler's own subclass may be broken
         text = f"{type(signal).__name__} cannot be read: {describe_error(error)}"
-        return Failed(error=text, traceback=_signal_traceback(signal))
-
-
-def _read_signal(signal: Signal) -> Outcome:
-    match signal:
-        case Cancel():
-            return Cancelled(describe_text(str(signal.reason)))
-        case Snooze():
-            return Snoozed(_checked_delay(signal.delay))
-        case Retry():
-            wait = None if signal.delay is None else _checked_delay(signal.delay)
-            return Failed(
-                error=describe_error(signal), traceback=_signal_traceback(signal), wait=wait, cause=signal
-            )
+        return Failed(error=text, traceback=stack)
 
 
 def _checked_delay(delay: Micros) -> Micros:
     if type(delay) is not int:
-        text = f"its delay is {type(delay).__name__}, not int"
-        raise TypeError(text)
+        raise TypeError(f"its delay is {type(delay).__name__}, not int")
     return delay
-
-
-def _signal_traceback(signal: Signal) -> str | None:
-    # One that was returned has been nowhere.
-    return None if signal.__traceback__ is None else describe_traceback(signal)

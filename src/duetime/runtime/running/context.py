@@ -134,8 +134,7 @@ class JobContext:
         """
         length = None if timeout is None else parse_duration(timeout, what="timeout")
         if length == 0:
-            text = "timeout must be longer than 0"
-            raise InvalidOption(text)
+            raise InvalidOption("timeout must be longer than 0")
         return JobTransaction(self._run, timeout=length)
 
 
@@ -144,11 +143,10 @@ def check_not_kept_out(store: object) -> None:
     run = current_run.get(None)
     loan = None if run is None else run.loan
     if loan is not None and loan.keeps_out(store):
-        text = (
+        raise TransactionMisused(
             "while the transaction of this job is open, no one else can write to its database; store the job in it: "
             "task.options(tx=tx).enqueue(...), or enqueue_many(..., tx=tx)"
         )
-        raise TransactionMisused(text)
 
 
 class _OptionalAwait:
@@ -165,8 +163,7 @@ def current_job() -> JobContext:
     """Return the job this code runs for; raises `NotInJob` outside of one."""
     run = current_run.get(None)
     if run is None:
-        text = "no job is running here; current_job() works inside a task that a worker runs"
-        raise NotInJob(text)
+        raise NotInJob("no job is running here; current_job() works inside a task that a worker runs")
     return JobContext(run)
 
 

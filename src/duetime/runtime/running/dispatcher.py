@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from duetime.model.events import EventKind
@@ -28,12 +28,11 @@ from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
-from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, StopCause
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
+from duetime.runtime.service import WorkerContext
 from duetime.runtime.settling.settler import Outcomes
-from duetime.runtime.store_clock import StoreClock
 
 log = logging.getLogger("duetime.worker")
 
@@ -51,12 +50,11 @@ class Dispatcher:
 
     def __init__(
         self,
+        context: WorkerContext,
         *,
-        handlers: Mapping[str, Handler],
         executor: Executor,
         outcomes: Outcomes,
         slots: Slots,
-        time: StoreClock,
         lender: TransactionLender,
     ) -> None:
         self.runs = outcomes.runs
@@ -64,13 +62,13 @@ class Dispatcher:
         """Called when slots are free again, once for those that come free together."""
         self.done = 0
         self.speed = RunSpeed()
-        self._handlers = handlers
+        self._handlers = context.handlers
         self._executor = executor
         self._outcomes = outcomes
         self._events = outcomes.events.events
         self._loop = asyncio.get_running_loop()
         self._slots = slots
-        self._time = time
+        self._time = context.time
         self._lender = lender
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
@@ -81,11 +79,8 @@ class Dispatcher:
 
         `unmarked`: the store holds them as unstarted.
         """
-        now, refused = self._time.now(), list[Claim]()
-        for claim in claims:
-            if not self._start(claim, now, unmarked=unmarked):
-                refused.append(claim)
-        return refused
+        now = self._time.now()
+        return [claim for claim in claims if not self._start(claim, now, unmarked=unmarked)]
 
     def _start(self, claim: Claim, now: Instant, *, unmarked: bool) -> bool:
         # The store's clock may be ahead of what is known of it here.
@@ -117,25 +112,18 @@ class Dispatcher:
         if claim.job_id in self.runs or claim.task not in self._handlers:
             # An earlier run of it, whose claim was lost, has not ended yet in its thread.
             return Released(wait=SECOND)
-        if claim.crashes >= _SUSPECT_CRASHES and any(
-            run.claim.crashes >= _SUSPECT_CRASHES for run in self.runs.values()
-        ):
+        if _suspected(claim) and any(_suspected(run.claim) for run in self.runs.values()):
             # Suspects run one at a time, so that the next crash names its cause.
             return Released(wait=SECOND)
         return None
 
-    def settle(
-        self,
-        claim: Claim,
-        outcome: Outcome,
-        *,
-        started_at: Instant | None = None,
-    ) -> None:
+    def settle(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None = None) -> None:
         """Decide what an outcome means and hand it to the settler; a job whose row cannot be read ends."""
         if claim.problem is not None:
             outcome = undecodable_outcome(claim.problem)
         settlement = self._settlement(claim, outcome, started_at=started_at)
-        self._outcomes.put(claim, settlement, outcome, cancelled=self._cancelled)
+        cancelling = claim.job_id in self._cancelled
+        self._outcomes.put(claim, settlement, outcome, cancelling=cancelling, stored=False)
 
     def _settlement(self, claim: Claim, outcome: Outcome, *, started_at: Instant | None) -> Settlement:
         """Decide what an outcome means."""
@@ -156,8 +144,7 @@ class Dispatcher:
         """Ask a run to end, with the grace time of its task; False when there is none."""
         run = self.runs.get(job_id)
         if run is not None:
-            handler = self._handlers.get(run.claim.task)
-            run.stop(cause, grace=0 if handler is None else handler.options.cancel_grace)
+            run.stop(cause, grace=self._handlers[run.claim.task].options.cancel_grace)
         return run is not None
 
     def stop_all(self, cause: StopCause) -> None:
@@ -186,7 +173,7 @@ class Dispatcher:
     async def _run(self, run: Run) -> None:
         # Not since it was started: of a thousand that start together, the last begins after all the others have run.
         begun_at = self._time.now()
-        if run.claim.crashes >= _SUSPECT_CRASHES:
+        if _suspected(run.claim):
             # Suspects that were claimed together with it go back first: if the worker dies, it is the only one.
             await self._outcomes.settler.flush()
         try:
@@ -230,7 +217,8 @@ class Dispatcher:
         elif run.output is not None:
             left = run.output.take_rest()
             settlement = settlement._replace(progress=left.progress, logs=left.logs)
-        self._outcomes.put(run.claim, settlement, outcome, cancelled=self._cancelled, stored=stored)
+        cancelling = run.claim.job_id in self._cancelled
+        self._outcomes.put(run.claim, settlement, outcome, cancelling=cancelling, stored=stored)
         return settlement.finished_at or settlement.ended_at or run.started_at
 
     def _end_broken(self, run: Run, error: Exception) -> Instant:
@@ -243,10 +231,10 @@ class Dispatcher:
             return run.started_at
 
 
+def _suspected(claim: Claim) -> bool:
+    return claim.crashes >= _SUSPECT_CRASHES
+
+
 def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
-    log.warning(
-        "job %s of %s was done when its transaction was committed; what came after that changes nothing: %s",
-        claim.job_id,
-        claim.task,
-        one_line(getattr(outcome, "error", None) or str(outcome)),
-    )
+    text = "job %s of %s was done when its transaction was committed; what came after changes nothing: %s"
+    log.warning(text, claim.job_id, claim.task, one_line(getattr(outcome, "error", None) or str(outcome)))

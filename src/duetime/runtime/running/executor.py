@@ -33,6 +33,7 @@ from duetime.model.outcome import (
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
+    outcome_of_call,
     outcome_of_error,
     outcome_of_value,
     timeout_outcome,
@@ -104,11 +105,8 @@ class Executor:
         done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
             return future.result()
-        log.warning(
-            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
-            run.claim.task,
-            run.claim.job_id,
-        )
+        text = "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends"
+        log.warning(text, run.claim.task, run.claim.job_id)
         await asyncio.wait({future})
         return timeout_outcome(run.timeout)
 
@@ -160,8 +158,7 @@ def check_middleware(function: Middleware) -> None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        text = f"middleware is `async def middleware(job, call)`; {function!r:.100} is not"
-        raise InvalidTask(text)
+        raise InvalidTask(f"middleware is `async def middleware(job, call)`; {function!r:.100} is not")
 
 
 async def call_through(
@@ -286,9 +283,8 @@ class ThreadRunner:
                 self._idle -= 1
             else:
                 self._threads += 1
-                threading.Thread(
-                    target=self._serve, name=f"duetime-sync-{self._threads}", daemon=True
-                ).start()
+                name = f"duetime-sync-{self._threads}"
+                threading.Thread(target=self._serve, name=name, daemon=True).start()
         self._calls.put((future, copy_context(), function))
         return future
 
@@ -307,7 +303,7 @@ class ThreadRunner:
     def _serve(self) -> None:
         while (call := self._calls.get()) is not None:
             future, context, function = call
-            self._answers.append((future, context.run(_call_in_thread, function)))
+            self._answers.append((future, context.run(outcome_of_call, function)))
             loop = future.get_loop()
             # An idle thread would keep the arguments and the outcome, whose exception leads back to this frame.
             del call, future, context, function
@@ -322,10 +318,3 @@ class ThreadRunner:
 
 
 _ThreadCall: TypeAlias = tuple[asyncio.Future[Outcome], Context, Callable[[], object]]
-
-
-def _call_in_thread(function: Callable[[], object]) -> Outcome:
-    try:
-        return outcome_of_value(function())
-    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-        return outcome_of_error(error)

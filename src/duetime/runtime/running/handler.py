@@ -83,8 +83,7 @@ def locate_task(handler: Handler) -> TaskLocation:
     """Return where a task is found, having looked that it leads back to this very function; else `InvalidTask`."""
     function = handler.function
     module = sys.modules.get(function.__module__)
-    home = None if module is None else _module_of(module)
-    if module is None or home is None:
+    if module is None or (home := _module_of(module)) is None:
         raise _unreachable(handler, f"{function.__module__} is not a module with a file")
     found = find_handler(module, function.__qualname__, task=handler.name)
     if found is None or found.function is not function:
@@ -131,8 +130,7 @@ def module_being_imported() -> str | None:
 def _load_script(home: TaskModule) -> ModuleType:
     spec = importlib.util.spec_from_file_location(home.module, home.path)
     if spec is None or spec.loader is None:
-        text = f"{home.path} is not a Python file"
-        raise ImportError(text)
+        raise ImportError(f"{home.path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[home.module] = module
     try:

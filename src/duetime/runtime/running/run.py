@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 StopCause: TypeAlias = Cancelled | Interrupted
 
-TransactionVerdict: TypeAlias = Succeeded | Failed | Interrupted
-
 _output_lock = threading.Lock()
 
 
@@ -111,10 +109,7 @@ class RunOutput:
 
 
 class Run:
-    """A claim whose handler is being called.
-
-    What most runs never have is left to the class, since one of these is made for every job.
-    """
+    """A claim whose handler is being called; what most runs never have is left to the class, since each job has a run."""
 
     timeout: Micros | None = None
     """How long the handler may take."""
@@ -135,11 +130,8 @@ class Run:
     """The handler's transaction while it is open."""
     settling: bool = False
     """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
-    verdict: TransactionVerdict | None = None
-    """What the handler's transaction came to; whatever the handler does afterwards changes nothing.
-
-    A success is stored already.
-    """
+    verdict: Succeeded | Failed | Interrupted | None = None
+    """What the handler's transaction came to, a success stored already; what the handler does afterwards changes nothing."""
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""

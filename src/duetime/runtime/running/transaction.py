@@ -15,8 +15,8 @@ from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_traceback
 from duetime.runtime.running.arguments import encode_result
 from duetime.runtime.running.run import Run
-from duetime.runtime.store_clock import StoreClock
-from duetime.stores.base import HandlerTransaction, JobStore
+from duetime.runtime.service import WorkerContext
+from duetime.stores.base import HandlerTransaction
 
 T = TypeVar("T")
 
@@ -31,8 +31,7 @@ class JobTransaction:
         self.result: object = None
         """What the job returns."""
         if run.lender is None:
-            text = "transaction() works in the worker's own process, not in a task with cpu=True"
-            raise Unsupported(text)
+            raise Unsupported("transaction() works in the worker's own process, not in a task with cpu=True")
         self._run = run
         self._lender = run.lender
         self._timeout = run.lender.bound(timeout)
@@ -44,14 +43,12 @@ class JobTransaction:
     def connection(self) -> Any:
         """The driver's own connection to the store's database, inside a transaction that is ended for you."""
         if self._connection is None:
-            text = "a transaction has a connection only inside its block"
-            raise TransactionMisused(text)
+            raise TransactionMisused("a transaction has a connection only inside its block")
         return self._connection
 
     async def __aenter__(self) -> Self:
         if asyncio.get_running_loop() is not self._lender.loop:
-            text = "`async with job.transaction()` works in the worker's event loop; in a plain function write `with`"
-            raise Unsupported(text)
+            raise Unsupported("`async with` works in the worker's loop; in a plain function write `with`")
         await self._begin(self._borrow())
         self._scope = asyncio.timeout(self._timeout / SECOND)
         await self._scope.__aenter__()
@@ -73,25 +70,18 @@ class JobTransaction:
         _refuse_in_loop()
         loan = self._borrow()
         if not loan.blocking:
-            text = (
-                "this database has no connection for plain functions; write the task as `async def` and "
-                "use `async with job.transaction()`"
-            )
-            raise Unsupported(text)
+            raise Unsupported("this database lends plain functions no connection; use `async with`")
         self._in_loop(self._begin(loan))
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self._in_loop(self._end(error))
 
     def _borrow(self) -> HandlerTransaction:
         if self._run.lent:
-            text = "a job has one transaction; a second one could not be settled with the first"
-            raise TransactionMisused(text)
+            raise TransactionMisused("a job has one transaction; a second could not be settled with it")
         self._run.lent = True
-        self._loan = self._lender.lend(self._timeout)
+        self._loan = self._lender.store.lend(timeout=self._timeout)
         return self._loan
 
     async def _begin(self, loan: HandlerTransaction) -> None:
@@ -146,8 +136,7 @@ def _refuse_in_loop() -> None:
         asyncio.get_running_loop()
     except RuntimeError:
         return
-    text = "`with job.transaction()` would block the event loop; write `async with`"
-    raise BlockingCallInLoop(text)
+    raise BlockingCallInLoop("`with job.transaction()` would block the event loop; write `async with`")
 
 
 async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledError | None:
@@ -174,9 +163,8 @@ async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledEr
 
 
 def _failure(error: Exception, *, reason: str, final: bool = False) -> Failed:
-    return Failed(
-        error=describe_error(error), traceback=describe_traceback(error), reason=reason, final=final
-    )
+    text, stack = describe_error(error), describe_traceback(error)
+    return Failed(error=text, traceback=stack, reason=reason, final=final)
 
 
 _DEFAULT_LENGTH: Final = 5 * SECOND
@@ -189,31 +177,25 @@ _LEASE_PARTS: Final = 3
 class TransactionLender:
     """Knows how long a transaction may keep the store."""
 
-    def __init__(
-        self, store: JobStore, *, lease: Micros, time: StoreClock, loop: asyncio.AbstractEventLoop
-    ) -> None:
+    def __init__(self, context: WorkerContext, loop: asyncio.AbstractEventLoop) -> None:
         """Transactions begin and end in the `loop`, also those that outlive their run."""
         self.loop = loop
-        self._store = store
-        self._time = time
-        self._longest = min(lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER) if store.single_writer else None
+        self.store = context.store
+        self._time = context.time
+        longest = min(context.options.lease // _LEASE_PARTS, _LONGEST_SINGLE_WRITER)
+        self._longest = longest if self.store.single_writer else None
 
     def bound(self, timeout: Micros | None) -> Micros:
         """Return how long a transaction may be open; raises `InvalidOption` for one that asks for too much."""
         longest = self._longest
         if timeout is None:
-            return _DEFAULT_LENGTH if longest is None else min(_DEFAULT_LENGTH, longest)
+            return min(_DEFAULT_LENGTH, longest or _DEFAULT_LENGTH)
         if longest is not None and timeout > longest:
-            text = (
+            raise InvalidOption(
                 f"timeout must be at most {describe_duration(longest)} on this database: no one else can write while "
                 "the transaction is open, and this worker has its lease to renew; do what takes long before the block"
             )
-            raise InvalidOption(text)
         return timeout
-
-    def lend(self, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction that is yet to begin."""
-        return self._store.lend(timeout=timeout)
 
     def settlement(self, claim: Claim, success: Succeeded, *, started_at: Instant) -> Settlement:
         """Return what a success is recorded as."""

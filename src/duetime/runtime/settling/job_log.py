@@ -37,15 +37,12 @@ class _Wording(NamedTuple):
     """`None` for the quiet level of the worker."""
 
 
+_AGAIN: Final = "{facts} and runs again {wait}: {error}"
 _WORDINGS: Final = {
     EventKind.JOB_SUCCEEDED: _Wording("succeeded", "succeeded {facts}"),
     EventKind.JOB_FAILED: _Wording("failed", "failed {facts}: {error}", logging.ERROR),
-    EventKind.JOB_RETRYING: _Wording(
-        "failed and will be retried", "failed {facts} and runs again {wait}: {error}", logging.WARNING
-    ),
-    EventKind.JOB_LOST: _Wording(
-        "lost with their worker", "was lost {facts} and runs again {wait}: {error}", logging.WARNING
-    ),
+    EventKind.JOB_RETRYING: _Wording("failed and will be retried", f"failed {_AGAIN}", logging.WARNING),
+    EventKind.JOB_LOST: _Wording("lost with their worker", f"was lost {_AGAIN}", logging.WARNING),
     EventKind.JOB_INTERRUPTED: _Wording(
         "interrupted", "was interrupted {facts} and runs again: {reason}", logging.WARNING
     ),
@@ -106,14 +103,9 @@ class JobLog:
             details = None if wording.level is None else settlement.traceback
             # Without our text of it, formatters would write the exception as they like, without a bound.
             cause = outcome.cause if details is not None and isinstance(outcome, Failed) else None
-            self._write(
-                level,
-                "job %s of %s %s",
-                (claim.job_id, printable(claim.task), _describe_run(wording, claim, settlement, took)),
-                fields=_fields(kind, claim, took),
-                cause=cause,
-                details=details,
-            )
+            args = claim.job_id, printable(claim.task), _describe_run(wording, claim, settlement, took)
+            fields = _fields(kind, claim, took)
+            self._write(level, "job %s of %s %s", args, fields=fields, cause=cause, details=details)
 
     def close(self) -> None:
         """Log what was counted and has no line yet."""
@@ -145,18 +137,11 @@ class JobLog:
         if lines.last is None or not log.isEnabledFor(level):
             return
         claim, settlement = lines.last
-        tasks = [f"{printable(task)} {count:,}" for task, count in lines.left_out.most_common()]
-        self._write(
-            level,
-            "%s more %s within a second, without a line each: %s; the last was job %s: %s",
-            (
-                f"{lines.left_out.total():,}",
-                what,
-                short_list(tasks),
-                claim.job_id,
-                one_line(settlement.error or settlement.reason or "no reason is known"),
-            ),
-        )
+        left_out = f"{lines.left_out.total():,}"
+        tasks = short_list([f"{printable(task)} {count:,}" for task, count in lines.left_out.most_common()])
+        why = one_line(settlement.error or settlement.reason or "no reason is known")
+        text = "%s more %s within a second, without a line each: %s; the last was job %s: %s"
+        self._write(level, text, (left_out, what, tasks, claim.job_id, why))
 
     def _begin(self) -> None:
         self.counts = dict.fromkeys(EventKind, 0)
@@ -180,7 +165,7 @@ class JobLog:
             path, line, function, _ = log.findCaller()
             record = log.makeRecord(log.name, level, path, line, text, args, exc_info, function)
             # Not as `extra`, which raises if a record factory of the application has set one of the names.
-            vars(record).update(fields or dict.fromkeys(RECORD_FIELDS), worker=self._identity.worker_id)
+            vars(record).update(fields or dict.fromkeys(RECORD_FIELDS), worker=self._identity.info.id)
             # Formatters take this in place of what they would write of the exception: bounded, and safe for a terminal.
             record.exc_text = None if details is None else _indented(details)
             log.handle(record)
@@ -211,13 +196,10 @@ def _duration(settlement: Settlement) -> Micros | None:
 def _describe_run(wording: _Wording, claim: Claim, settlement: Settlement, took: Micros | None) -> str:
     """Say what came of a run in one line."""
     error, reason = one_line(settlement.error or ""), one_line(settlement.reason or "")
-    wait = (settlement.due_at or 0) - (settlement.ended_at or 0)
-    line = wording.line.format(
-        facts=f"(attempt {claim.attempt}" + (")" if took is None else f", {_seconds(took)})"),
-        error=error,
-        reason=reason or error,
-        wait="at once" if wait <= 0 else f"in {_seconds(wait)}",
-    )
+    length = (settlement.due_at or 0) - (settlement.ended_at or 0)
+    wait = "at once" if length <= 0 else f"in {_seconds(length)}"
+    facts = f"(attempt {claim.attempt}" + (")" if took is None else f", {_seconds(took)})")
+    line = wording.line.format(facts=facts, error=error, reason=reason or error, wait=wait)
     if settlement.state is State.FAILED and reason == "expired":
         line += "; another try would come after it expires"
     return line if settlement.result_error is None else f"{line}; {one_line(settlement.result_error)}"

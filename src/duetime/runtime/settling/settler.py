@@ -16,12 +16,10 @@ from duetime.model.states import State
 from duetime.model.text import one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
-from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
-from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
+from duetime.runtime.service import DATABASE_DOWN, Service, WorkerContext
 from duetime.runtime.settling.job_log import JobLog
-from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import Store
+from duetime.runtime.store_clock import monotonic
 
 log = logging.getLogger("duetime.worker")
 
@@ -37,13 +35,10 @@ class Settler(Service):
     name = "settler"
 
     def __init__(
-        self,
-        store: Store,
-        health: ServiceHealth,
-        on_written: Callable[[Sequence[Settlement], frozenset[Token]], None],
+        self, context: WorkerContext, on_written: Callable[[Sequence[Settlement], frozenset[Token]], None]
     ) -> None:
         """Call `on_written` with every batch and what the store has accepted of it."""
-        super().__init__(store, health)
+        super().__init__(context.store, context.health)
         self._on_written = on_written
         self._waiting: list[Settlement] = []
         self._in_flight: list[Settlement] = []
@@ -67,7 +62,7 @@ class Settler(Service):
 
     def tokens(self) -> set[Token]:
         """Return the claims whose settlements are still to be written."""
-        return _tokens(self._waiting) | _tokens(self._in_flight)
+        return {settlement.token for settlement in (*self._waiting, *self._in_flight)}
 
     @property
     def full(self) -> bool:
@@ -94,7 +89,9 @@ class Settler(Service):
         if not self._in_flight:
             return None
         accepted = await self._settle(self._in_flight)
-        self._report(accepted)
+        if refused := sorted(s.token.job_id for s in self._in_flight if s.token not in accepted):
+            text = "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s"
+            log.warning(text, len(refused), short_list(refused))
         self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
@@ -123,25 +120,16 @@ class Settler(Service):
             if len(batch) == 1:
                 return await self._settle_bare(batch[0], error)
         # One value the database refuses must not hold up its neighbours.
-        accepted: frozenset[Token] = frozenset()
-        for settlement in batch:
-            accepted |= await self._settle([settlement])
-        return accepted
+        return frozenset[Token]().union(*[await self._settle([settlement]) for settlement in batch])
 
     async def _settle_bare(self, settlement: Settlement, error: Exception) -> frozenset[Token]:
         """Write the outcome without the texts that the database refused."""
-        log.error(
-            "the outcome of job %s could not be stored in full: %s",
-            settlement.token.job_id,
-            one_line(str(error)),
-        )
+        job_id = settlement.token.job_id
+        log.error("the outcome of job %s could not be stored in full: %s", job_id, one_line(str(error)))
+        no_result = "the result could not be stored" if settlement.state is State.SUCCEEDED else None
+        text = None if settlement.error is None else "the error text could not be stored"
         bare = settlement._replace(
-            result=None,
-            result_error="the result could not be stored" if settlement.state is State.SUCCEEDED else None,
-            error=None if settlement.error is None else "the error text could not be stored",
-            traceback=None,
-            progress=None,
-            logs=(),
+            result=None, result_error=no_result, error=text, traceback=None, progress=None, logs=()
         )
         try:
             return await self._store.settle([bare])
@@ -149,18 +137,8 @@ class Settler(Service):
             raise
         except Exception:
             # Given up here, so that it does not hold up the others; the claim is found again as a stray.
-            log.exception("the outcome of job %s could not be stored at all", settlement.token.job_id)
+            log.exception("the outcome of job %s could not be stored at all", job_id)
             return frozenset()
-
-    def _report(self, accepted: frozenset[Token]) -> None:
-        if len(accepted) == len(self._in_flight):
-            return
-        refused = sorted(token.job_id for token in _tokens(self._in_flight) - accepted)
-        log.warning(
-            "the outcome of %d run(s) was refused, because the claim was lost to another worker: job %s",
-            len(refused),
-            short_list(refused),
-        )
 
 
 def may_linger(claim: Claim, settlement: Settlement) -> bool:
@@ -175,10 +153,6 @@ def may_linger(claim: Claim, settlement: Settlement) -> bool:
     )
 
 
-def _tokens(batch: Sequence[Settlement]) -> set[Token]:
-    return {settlement.token for settlement in batch}
-
-
 _MARK_AFTER: Micros = 100 * MILLISECOND
 """How long a run may last before its start is worth a write; shorter ones are told by their settlement."""
 
@@ -188,14 +162,12 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(
-        self, store: Store, health: ServiceHealth, *, runs: Mapping[JobId, Run], time: StoreClock
-    ) -> None:
-        super().__init__(store, health)
+    def __init__(self, context: WorkerContext, runs: Mapping[JobId, Run]) -> None:
+        super().__init__(context.store, context.health)
         self.asleep = True
         """Whether it has to be woken for the next run that is not marked."""
         self._runs = runs
-        self._time = time
+        self._time = context.time
 
     async def round(self) -> float | None:
         """Mark what has been running for a while."""
@@ -203,9 +175,8 @@ class StartMarker(Service):
         latest = self._time.now() - _MARK_AFTER
         lasting = [run for run in self._runs.values() if run.unmarked and run.started_at <= latest]
         if lasting:
-            await self._store.mark_started(
-                [run.claim.token for run in lasting], min(run.started_at for run in lasting)
-            )
+            first = min(run.started_at for run in lasting)
+            await self._store.mark_started([run.claim.token for run in lasting], first)
             for run in lasting:
                 run.unmarked = False
         self.asleep = not any(run.unmarked for run in self._runs.values())
@@ -226,9 +197,9 @@ class OutputWriter(Service):
 
     name = "reporter"
 
-    def __init__(self, store: Store, health: ServiceHealth, *, captures_logs: bool) -> None:
-        super().__init__(store, health)
-        self.captures_logs = captures_logs
+    def __init__(self, context: WorkerContext) -> None:
+        super().__init__(context.store, context.health)
+        self.captures_logs = context.options.capture_logs
         self._waiting: deque[RunOutput] = deque()
         self._asleep = True
         self._loop = asyncio.get_running_loop()
@@ -256,9 +227,8 @@ class OutputWriter(Service):
         try:
             await self._write()
         except StoreError as error:
-            log.warning(
-                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
-            )
+            text = "progress and log lines of jobs could not be stored before the worker stopped: %s"
+            log.warning(text, error)
 
     async def _write(self) -> bool:
         """Write what waits; return whether there was anything."""
@@ -297,26 +267,16 @@ class OutputWriter(Service):
 class Outcomes:
     """The services that write what becomes of jobs, and the log and the events that tell of it."""
 
-    def __init__(
-        self,
-        store: Store,
-        health: ServiceHealth,
-        *,
-        identity: WorkerIdentity,
-        time: StoreClock,
-        events: Events,
-        captures_logs: bool,
-        quiet: int,
-    ) -> None:
-        """Successes are logged at the level `quiet`."""
-        self.events = WorkerEvents(events, identity, time)
-        self.settler = Settler(store, health, on_written=self.events.settled)
+    def __init__(self, context: WorkerContext, events: Events) -> None:
+        self.events = WorkerEvents(events, context.identity, context.time)
+        self.settler = Settler(context, on_written=self.events.settled)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
-        self.marker = StartMarker(store, health, runs=self.runs, time=time)
-        self.output = OutputWriter(store, health, captures_logs=captures_logs)
+        self.marker = StartMarker(context, self.runs)
+        self.output = OutputWriter(context)
         self.failed = 0
-        self._log = JobLog(identity, quiet=quiet, loop=asyncio.get_running_loop())
+        quiet = logging.INFO if context.options.dedicated else logging.DEBUG
+        self._log = JobLog(context.identity, quiet=quiet, loop=asyncio.get_running_loop())
 
     def start(self) -> None:
         """Begin to write."""
@@ -332,31 +292,18 @@ class Outcomes:
                 await self.settler.flush()
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
-            log.error(
-                "the outcomes of %d run(s) could not be stored before the worker stopped; "
-                "others will find these jobs as if the worker had died",
-                unwritten,
-            )
+            text = "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over"
+            log.error(text, unwritten)
         self._log.close()
 
     def put(
-        self,
-        claim: Claim,
-        settlement: Settlement,
-        outcome: Outcome,
-        *,
-        cancelled: frozenset[JobId],
-        stored: bool = False,
+        self, claim: Claim, settlement: Settlement, outcome: Outcome, *, cancelling: bool, stored: bool
     ) -> None:
-        """Have a settlement written, unless it is `stored` by now, and tell of it.
-
-        `cancelled`: the jobs that were asked to end.
-        """
+        """Have a settlement written, unless it is `stored` by now, and tell of it; `cancelling`: if that was asked for."""
         kind: EventKind | None = EventKind.JOB_SUCCEEDED
         succeeded = settlement.state is State.SUCCEEDED
         if not succeeded:
-            cancelling = claim.cancel_requested_at is not None or claim.job_id in cancelled
-            kind = kind_of(settlement, cancelling=cancelling)
+            kind = kind_of(settlement, cancelling=cancelling or claim.cancel_requested_at is not None)
             self.failed += settlement.state is State.FAILED
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)

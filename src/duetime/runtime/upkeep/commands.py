@@ -32,9 +32,9 @@ class CommandRunner:
 
     def __init__(
         self,
-        *,
         store: CommandStore,
         worker: Worker,
+        *,
         in_loop: Callable[[Callable[[Command], None], Command], None],
         on_answer: Callable[[], None],
     ) -> None:
@@ -148,12 +148,11 @@ def _awaited_frames(awaited: Any) -> traceback.StackSummary:
     """Follow what a coroutine awaits, as far as Python shows it: not through asynchronous generators."""
     frames: list[tuple[FrameType, int]] = []
     while awaited is not None:
+        frame, inner = None, None
         if inspect.iscoroutine(awaited):
             frame, inner = awaited.cr_frame, awaited.cr_await
         elif inspect.isgenerator(awaited):
             frame, inner = awaited.gi_frame, awaited.gi_yieldfrom
-        else:
-            break
         if frame is None:
             break
         frames.append((frame, frame.f_lineno))

@@ -34,7 +34,6 @@ _BLOCKED_PAUSE: Micros = 250 * MILLISECOND
 _YIELD_AFTER: Micros = 50 * MILLISECOND
 _MAX_TRIGGERS = 10_000
 """How many triggers are kept, each built once; schedules that come and go leave theirs behind."""
-_NO_HANDLERS: Mapping[str, Handler] = MappingProxyType({})
 FiringDecision: TypeAlias = Callable[[StoredSchedule, Trigger], Firing | None]
 
 
@@ -49,7 +48,7 @@ class ScheduleFirer(Service):
         health: ServiceHealth,
         *,
         fleet: FleetPacing | None = None,
-        handlers: Mapping[str, Handler] = _NO_HANDLERS,
+        handlers: Mapping[str, Handler] = MappingProxyType({}),
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for schedules that hints have missed, and tell by `expect`."""
@@ -72,7 +71,9 @@ class ScheduleFirer(Service):
     async def round(self) -> float | None:
         """Fire what is due or nearly so, and sleep until shortly before the next."""
         if not self._corrected:
-            await self._correct_all()
+            # Times that zone data which came with this process has moved: no one would look in time.
+            await self._apply(await self._store.schedules(), correct)
+            self._corrected = True
         # Those that wait for a live job, or cannot be read, must not hide the ones behind them.
         limit = ROUND_LIMIT + self._waiting
         due = await self._store.due_schedules(ahead=_AHEAD, limit=limit)
@@ -111,19 +112,12 @@ class ScheduleFirer(Service):
         early = None if fires_at is None else fires_at - self._latest
         return [at for at in (early, resumes_at) if at is not None]
 
-    async def _correct_all(self) -> None:
-        """Put right the times that zone data which came with this process has moved: no one would look in time."""
-        if schedules := await self._store.schedules():
-            await self._apply(schedules, correct)
-        self._corrected = True
-
     async def _apply(self, schedules: Sequence[StoredSchedule], decide: FiringDecision) -> int:
         """Decide about schedules and store what was decided, in several steps if it takes long; return how many."""
         firings: list[Firing] = []
         fired, breath = 0, monotonic()
         for schedule in schedules:
-            firing = self._decided(schedule, decide)
-            if firing is not None:
+            if (firing := self._decided(schedule, decide)) is not None:
                 firings.append(firing)
             if monotonic() - breath > _YIELD_AFTER:
                 # Triggers that have to be walked take their time, and others in this process want to run, too.
@@ -141,13 +135,11 @@ class ScheduleFirer(Service):
             raise
         except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
             if len(firings) == 1:
-                text = "does not fire, since the store refuses its next job"
-                self._log_once(firings[0].name, text, error)
+                self._log_once(firings[0].name, "does not fire, since the store refuses its next job", error)
                 return 0
             # One that the database refuses must not hold up its neighbours.
             return sum([await self._store_firings([firing]) for firing in firings])
-        if self._failing:
-            self._failing.difference_update(firing.name for firing in firings)
+        self._failing.difference_update(firing.name for firing in firings)
         return len(firings)
 
     def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:
@@ -159,8 +151,7 @@ class ScheduleFirer(Service):
                 return None
             firing = decide(with_current_gate(schedule, self._handlers), trigger)
         except Exception as error:  # noqa: BLE001 - whatever is stored in one schedule
-            text = "does not fire, since its next job cannot be made"
-            self._log_once(schedule.name, text, error)
+            self._log_once(schedule.name, "does not fire, since its next job cannot be made", error)
             return None
         if firing is None:
             self._failing.discard(schedule.name)

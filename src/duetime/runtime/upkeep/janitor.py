@@ -20,18 +20,11 @@ from duetime.model.retention import Retention
 from duetime.model.text import short_list
 from duetime.model.time import SECOND, Micros
 from duetime.model.worker import WorkerId
-from duetime.runtime.identity import WorkerIdentity, is_gone
+from duetime.runtime.identity import is_gone
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import (
-    PRUNE,
-    WATCH_PROCESSES,
-    FleetPacing,
-    Service,
-    ServiceHealth,
-    sweep_interval,
-)
-from duetime.runtime.store_clock import StoreClock, monotonic
-from duetime.stores.base import OrphanedJob, PeerWorker, Store
+from duetime.runtime.service import PRUNE, WATCH_PROCESSES, Service, WorkerContext, sweep_interval
+from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import OrphanedJob, PeerWorker
 
 log = logging.getLogger("duetime.worker")
 
@@ -58,30 +51,22 @@ class Janitor(Service):
 
     def __init__(
         self,
+        context: WorkerContext,
         *,
-        store: Store,
-        identity: WorkerIdentity,
         dispatcher: Dispatcher,
-        time: StoreClock,
-        health: ServiceHealth,
-        fleet: FleetPacing | None = None,
-        lease: Micros,
-        retention: Micros | None,
-        keep_per_schedule: int,
         limits_in_use: Callable[[], bool] = bool,
         watched: bool = False,
     ) -> None:
         """`watched`: heartbeats look for what there is to sweep, and tell by `sweep_soon`."""
-        super().__init__(store, health)
-        self._identity = identity
+        super().__init__(context.store, context.health)
+        self._identity = context.identity
+        self._options = context.options
+        self._time = context.time
+        self._fleet = context.fleet
         self._dispatcher = dispatcher
-        self._time = time
-        self._fleet = fleet or FleetPacing()
-        self._sweeps = sweep_interval(lease / SECOND)
+        self._sweeps = sweep_interval(self._options.lease / SECOND)
         # A lease is renewed when a third of it is over: one that is half over is late, and seen before it ends.
-        self._soon = lease // 2
-        self._retention = retention
-        self._keep_per_schedule = keep_per_schedule
+        self._soon = self._options.lease // 2
         self._pruned_through: JobId = ""
         self._limits_in_use = limits_in_use
         self._watched = watched
@@ -168,7 +153,7 @@ class Janitor(Service):
         self.wakeup.set_after(self._fleet.wait(at_most=_DEATH_CHECK_SPAN))
 
     async def _rescue(self) -> None:
-        dead, orphans = await self._store.rescue(self._identity.worker_id, new_token())
+        dead, orphans = await self._store.rescue(self._identity.info.id, new_token())
         _log_deaths(dead, "whose lease is over")
         if orphans:
             log.warning("took over %d job(s) of dead workers", len(orphans))
@@ -177,27 +162,25 @@ class Janitor(Service):
 
     async def _settle_strays(self) -> None:
         for claim_id in {token.claim_id for token in self._strays}:
-            found = await self._store.claims_under(self._identity.worker_id, claim_id)
+            found = await self._store.claims_under(self._identity.info.id, claim_id)
             claims = [claim for claim in found if claim.token in self._strays]
             started = {job.id: job.started_at for job in await self._store.get([c.job_id for c in claims])}
             for claim in claims:
                 at = started.get(claim.job_id)
-                self._settle(OrphanedJob(claim, self._identity.worker_id, started_at=at, blamed=False))
+                self._settle(OrphanedJob(claim, self._identity.info.id, started_at=at, blamed=False))
         self._strays = frozenset()
 
     def _settle(self, orphan: OrphanedJob) -> None:
-        outcome = Crashed(
-            worker=orphan.worker,
-            started=orphan.started_at is not None,
-            blamed=orphan.blamed,
-            suspected=orphan.suspected,
-        )
-        self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
+        at, blamed, suspected = orphan.started_at, orphan.blamed, orphan.suspected
+        started = at is not None
+        outcome = Crashed(worker=orphan.worker, started=started, blamed=blamed, suspected=suspected)
+        self._dispatcher.settle(orphan.claim, outcome, started_at=at)
 
     async def _prune(self) -> None:
         """Look at the next stretches of the table, and soon again while there is much to remove."""
-        before = None if self._retention is None else self._time.now() - self._retention
-        retention = Retention(before=before, keep_per_schedule=self._keep_per_schedule)
+        keep = self._options.retention
+        before = None if keep is None else self._time.now() - keep
+        retention = Retention(before=before, keep_per_schedule=self._options.keep_per_schedule)
         removed = 0
         for _ in range(_PRUNE_STRETCHES):
             pruned = await self._store.prune(retention, after=self._pruned_through)

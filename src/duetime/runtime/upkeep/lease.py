@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.model.worker import CommandId, WorkerInfo
-from duetime.runtime.service import DATABASE_DOWN, FleetPacing, Wakeup, sweep_interval
-from duetime.runtime.store_clock import StoreClock, boottime, monotonic
+from duetime.runtime.service import DATABASE_DOWN, Wakeup, WorkerContext, sweep_interval
+from duetime.runtime.store_clock import boottime, monotonic
 from duetime.runtime.upkeep.commands import CommandRunner
 from duetime.stores.base import PulseQuery, Store
 
@@ -113,34 +113,26 @@ class LoopWatch:
         # Underscore or not, it is the documented way to another thread's stack.
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "  (no stack)\n"
-        log.error(
-            "the event loop has been blocked for %.1f s: an async task must await, or be a plain function "
-            "that runs in a thread. It is at:\n%s",
+        lag, hint = (
             self.lag / SECOND,
-            stack,
+            "an async task must await, or be a plain function that runs in a thread",
         )
+        log.error("the event loop has been blocked for %.1f s: %s. It is at:\n%s", lag, hint, stack)
 
 
 class PulseThread:
     """The thread that registers the worker, renews its lease and watches its loop."""
 
     def __init__(
-        self,
-        *,
-        store: Store,
-        info: WorkerInfo,
-        lease: LeaseTiming,
-        listener: Worker,
-        time: StoreClock,
-        on_hang: Callable[[], None],
-        fleet: FleetPacing,
+        self, context: WorkerContext, *, store: Store, listener: Worker, on_hang: Callable[[], None]
     ) -> None:
+        """`store`: one for this thread alone."""
         self._store = store
-        self._info = info
-        self._lease = lease
+        self._info = context.identity.info
+        self._lease = LeaseTiming(length=context.options.lease)
         self._listener = listener
-        self._time = time
-        self._fleet = fleet
+        self._time = context.time
+        self._fleet = context.fleet
         self._look_from: Micros = 0
         self.registered_at: Instant = 0
         """When the worker was registered, by the store's clock."""
@@ -154,9 +146,7 @@ class PulseThread:
         self._stopping = False
         self._asked = False
         self._deadline: Micros = 0
-        self._commander = CommandRunner(
-            store=store, worker=listener, in_loop=self._in_main, on_answer=self._poke
-        )
+        self._commander = CommandRunner(store, listener, in_loop=self._in_main, on_answer=self._poke)
 
     async def start(self) -> None:
         """Register the worker; raises what the store raises."""
@@ -309,12 +299,7 @@ class PulseThread:
         log.error("worker %s stops its jobs and registers anew: %s", self._info.id, why)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[WorkerInfo] = loop.create_future()
-
-        def lose() -> None:
-            info = self._listener.lose_lease()
-            loop.call_soon_threadsafe(answer.set_result, info)
-
-        self._in_main(lose)
+        self._in_main(lambda: loop.call_soon_threadsafe(answer.set_result, self._listener.lose_lease()))
         if self._main.is_closed():
             # There is no loop that could go on.
             self._stopping = True

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from duetime.runtime.service import POLL_CHANGES, SMALL_FLEET, FleetPacing, Service, ServiceHealth
+from duetime.runtime.service import POLL_CHANGES, SMALL_FLEET, Service, ServiceHealth, WorkerContext
 from duetime.stores.base import Hint, Store
 
 _FIRST_LOOK_DELAY = 0.01
@@ -48,16 +48,14 @@ class ChangeWatch(Service):
 
     def __init__(
         self,
-        store: Store,
-        health: ServiceHealth,
+        context: WorkerContext,
         *,
-        fleet: FleetPacing,
         look_for_jobs: Callable[[], None],
         look_for_workers: Callable[[], None],
         look_for_changes: Callable[[], None],
     ) -> None:
-        super().__init__(store, health)
-        self._fleet = fleet
+        super().__init__(context.store, context.health)
+        self._fleet = context.fleet
         self._look_for_jobs = look_for_jobs
         self._look_for_workers = look_for_workers
         self._look_for_changes = look_for_changes

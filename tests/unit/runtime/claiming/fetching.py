@@ -12,15 +12,15 @@ from duetime.model.outcome import Outcome, Released
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.claiming.fetcher import Fetcher
-from duetime.runtime.identity import WorkerIdentity
+from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.service import LONGEST_WAIT, REQUEST_SPACING, FleetPacing
 from duetime.runtime.store_clock import StoreClock
-from duetime.stores.base import ClaimRequest, NextDue, Store
-from tests.unit.runtime.kit import NoHealth, StillTime, claim
+from duetime.stores.base import ClaimRequest, NextDue
+from tests.unit.runtime.kit import StillTime, claim, context_of
 
 
 class Idle:
@@ -132,16 +132,15 @@ def idle_fetcher(
     time: StoreClock | None = None,
 ) -> Fetcher:
     return Fetcher(
-        store=cast("Store", store),
-        identity=WorkerIdentity(queues=queues, slots=2),
-        handlers=handlers or {},
-        queues=queues,
+        context_of(
+            store,
+            options=WorkerOptions(queues=dict.fromkeys(queues), window=window),
+            handlers=handlers or {},
+            time=time or StillTime(),
+            fleet=crowd or FleetPacing(),
+        ),
         slots=slots or Slots(2, {}),
         dispatcher=cast("Dispatcher", dispatcher or Idle()),
-        time=time or StillTime(),
-        health=NoHealth(),
-        fleet=crowd or FleetPacing(),
-        window=window,
         watched=watched,
     )
 

@@ -10,7 +10,8 @@ import pytest
 from duetime.model.job import Claim
 from duetime.model.time import SECOND
 from duetime.runtime.claiming.held_claims import HeldClaims
-from tests.unit.runtime.kit import StillTime, claim
+from duetime.runtime.options import WorkerOptions
+from tests.unit.runtime.kit import StillTime, claim, context_of
 
 
 class Ends:
@@ -59,14 +60,8 @@ async def ends() -> Ends:
 def hold_of(
     ends: Ends | Slots, time: StillTime, *, budget: int = 2, slots: int = 9, window: int = SECOND
 ) -> HeldClaims:
-    return HeldClaims(
-        budget=lambda: budget,
-        slots=slots,
-        window=window,
-        time=time,
-        on_due=ends.on_due,
-        on_late=ends.on_late,
-    )
+    context = context_of(None, options=WorkerOptions(window=window), time=time)
+    return HeldClaims(context, slots, budget=lambda: budget, on_due=ends.on_due, on_late=ends.on_late)
 
 
 async def test_a_claim_starts_when_its_time_has_come_and_leaves(ends: Ends) -> None:

@@ -65,7 +65,6 @@ async def test_what_is_held_of_a_queue_is_no_more_than_the_slots_it_has_left() -
         == dict(asked._request(PLAIN, 5, hold=True, ahead=SECOND).queues)
         == left
     )
-    assert (asked._queue_room_to_hold("mail", 1), asked._queue_room_to_hold("default", 5)) == (1, 5)
     asked.hold.add([claim("d", queue="mail")])
     assert dict(asked._request(PLAIN, 5, hold=True, ahead=SECOND).queues) == {"default": 5}
     asked.hold.take_all()

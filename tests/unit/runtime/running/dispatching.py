@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -19,8 +18,7 @@ from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.settling.settler import Outcomes
-from duetime.stores.base import Store
-from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime
+from tests.unit.runtime.kit import SettlingStore, StillTime, context_of
 
 NOW = 50 * SECOND
 
@@ -44,22 +42,14 @@ class Bench:
         self.events = Events()
         identity = WorkerIdentity(queues=("default",), slots=10, tasks=handlers)
         self.time = StillTime(NOW)
-        self.outcomes = Outcomes(
-            cast("Store", store),
-            NoHealth(),
-            identity=identity,
-            time=self.time,
-            events=self.events,
-            captures_logs=True,
-            quiet=logging.DEBUG,
-        )
+        context = context_of(store, handlers=handlers, identity=identity, time=self.time)
+        self.outcomes = Outcomes(context, self.events)
         self.settler, self.reporter = self.outcomes.settler, self.outcomes.output
         self.dispatcher = Dispatcher(
-            handlers=handlers,
+            context,
             executor=Executor(handlers, ThreadRunner()),
             outcomes=self.outcomes,
             slots=self.slots,
-            time=self.time,
             lender=cast("Any", None),
         )
         self.dispatcher.on_free = self._free

@@ -27,19 +27,19 @@ async def test_a_coroutine_in_a_child_process_is_refused() -> None:
 
 
 class Completing:
-    """A loan and its lender; the answer to the commit comes when the test says so, or never."""
+    """A loan, its lender and their store; the answer to the commit comes when the test says so, or never."""
 
     blocking = True
     expired = False
 
     def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
+        self.loop, self.store = asyncio.get_running_loop(), self
         self.asked, self.answer = asyncio.Event(), asyncio.Event()
 
     def bound(self, timeout: int) -> int:
         return timeout
 
-    def lend(self, _timeout: int) -> Completing:
+    def lend(self, *, timeout: int) -> Completing:
         return self
 
     def settlement(self, *_: object, **__: object) -> None:

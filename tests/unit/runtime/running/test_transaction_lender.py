@@ -8,7 +8,9 @@ import pytest
 
 from duetime.errors import InvalidOption
 from duetime.model.time import SECOND
+from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.transaction import TransactionLender
+from tests.unit.runtime.kit import context_of
 
 
 class Shelf:
@@ -19,9 +21,9 @@ class Shelf:
 
 
 def lending(*, single_writer: bool, lease: int = 30) -> TransactionLender:
-    unused: Any = None
-    store = cast("Any", Shelf(single_writer=single_writer))
-    return TransactionLender(store, lease=lease * SECOND, time=unused, loop=unused)
+    options = WorkerOptions(lease=lease * SECOND)
+    context = context_of(Shelf(single_writer=single_writer), options=options)
+    return TransactionLender(context, cast("Any", None))
 
 
 def test_where_there_is_one_writer_a_transaction_leaves_time_to_renew_the_lease() -> None:

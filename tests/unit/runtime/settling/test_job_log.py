@@ -280,9 +280,9 @@ def test_every_record_has_the_documented_fields_and_none_is_one_of_pythons_own(
         3,
         0.5,
         "failed",
-        desk.identity.worker_id,
+        desk.identity.info.id,
     ]
-    assert [vars(many)[name] for name in RECORD_FIELDS] == [None] * 6 + [desk.identity.worker_id]
+    assert [vars(many)[name] for name in RECORD_FIELDS] == [None] * 6 + [desk.identity.info.id]
     assert not {*RECORD_FIELDS} & {*vars(logging.makeLogRecord({})), "message", "asctime"}
     logging.Formatter("%(job_id)s %(duration)s").format(many)
 

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
-from typing import cast
 
 import pytest
 
@@ -12,8 +11,7 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.runtime.running.run import RunOutput
 from duetime.runtime.settling import settler as reporter
 from duetime.runtime.settling.settler import OutputWriter
-from duetime.stores.base import Store
-from tests.unit.runtime.kit import NoHealth, claim
+from tests.unit.runtime.kit import claim, context_of
 
 
 class ReportStore:
@@ -34,7 +32,7 @@ class ReportStore:
 
 
 def reporter_of(store: ReportStore) -> OutputWriter:
-    return OutputWriter(cast("Store", store), NoHealth(), captures_logs=True)
+    return OutputWriter(context_of(store))
 
 
 async def test_nothing_is_written_and_no_timer_runs_while_nobody_speaks() -> None:

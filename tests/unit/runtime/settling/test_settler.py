@@ -15,8 +15,7 @@ from duetime.model.time import SECOND
 from duetime.runtime import service
 from duetime.runtime.settling import settler
 from duetime.runtime.settling.settler import Settler, may_linger
-from duetime.stores.base import Store
-from tests.unit.runtime.kit import NoHealth, SettlingStore, claim, settlement
+from tests.unit.runtime.kit import SettlingStore, claim, context_of, settlement
 
 AHEAD = claim(due_at=3, claimed_at=2)
 
@@ -27,7 +26,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def settler_on(store: SettlingStore) -> Settler:
-    return Settler(cast("Store", store), NoHealth(), on_written=lambda _batch, _accepted: None)
+    return Settler(context_of(store), on_written=lambda _batch, _accepted: None)
 
 
 async def drained(settler: Settler) -> None:

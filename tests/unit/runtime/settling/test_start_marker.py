@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import cast
-
 from duetime.model.job import JobId
 from duetime.model.time import MILLISECOND
 from duetime.runtime.running.run import Run
 from duetime.runtime.settling.settler import StartMarker
-from duetime.stores.base import Store
-from tests.unit.runtime.kit import NoHealth, SettlingStore, StillTime, claim
+from tests.unit.runtime.kit import SettlingStore, StillTime, claim, context_of
 
 
 class Marking:
@@ -16,7 +13,7 @@ class Marking:
     def __init__(self) -> None:
         self.store, self.time = SettlingStore(), StillTime()
         self.runs: dict[JobId, Run] = {}
-        self.marker = StartMarker(cast("Store", self.store), NoHealth(), runs=self.runs, time=self.time)
+        self.marker = StartMarker(context_of(self.store, time=self.time), self.runs)
 
     def start(self, job_id: str, started_at: int, *, unmarked: bool = True) -> None:
         self.runs[job_id] = run = Run(claim(job_id), started_at)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 import pytest
 
 from duetime.runtime.service import FleetPacing
 from duetime.runtime.upkeep.notices import ChangeWatch
-from tests.unit.runtime.kit import NoHealth
+from tests.unit.runtime.kit import context_of
 
 
 class Hearing:
@@ -25,9 +23,7 @@ class Looks:
         self.store, fleet, self.seen = Hearing(hears=hears), FleetPacing(), list[str]()
         fleet.workers = workers
         self.watch = ChangeWatch(
-            cast("Any", self.store),
-            NoHealth(),
-            fleet=fleet,
+            context_of(self.store, fleet=fleet),
             look_for_jobs=lambda: self.seen.append("jobs"),
             look_for_workers=lambda: self.seen.append("workers"),
             look_for_changes=lambda: self.seen.append("changes"),

@@ -114,7 +114,7 @@ class Told:
         self.loop = Loop()
         self.pokes = 0
         self.commander = CommandRunner(
-            store=self.store, worker=cast("Any", self.worker), in_loop=self.loop.call, on_answer=self._poke
+            self.store, cast("Any", self.worker), in_loop=self.loop.call, on_answer=self._poke
         )
 
     def _poke(self) -> None:

@@ -12,13 +12,14 @@ from duetime.model.job import Claim
 from duetime.model.outcome import Crashed, Outcome
 from duetime.model.retention import Retention
 from duetime.model.time import SECOND, Instant, Micros
-from duetime.runtime.identity import WorkerIdentity, process_started
+from duetime.runtime.identity import process_started
+from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.service import FleetPacing, Interval
 from duetime.runtime.store_clock import monotonic
 from duetime.runtime.upkeep.janitor import Janitor
-from duetime.stores.base import PeerWorker, PruneResult, RescueResult, Store
-from tests.unit.runtime.kit import NoHealth, StillTime, claim
+from duetime.stores.base import PeerWorker, PruneResult, RescueResult
+from tests.unit.runtime.kit import StillTime, claim, context_of
 
 
 class Ward:
@@ -87,16 +88,10 @@ def janitor_of(
 ) -> Janitor:
     if crowd is None:
         crowd = crowd_of(workers)
+    options = WorkerOptions(lease=lease, retention=retention, keep_per_schedule=3)
     return Janitor(
-        store=cast("Store", ward),
-        identity=WorkerIdentity(queues=("default",), slots=1),
+        context_of(ward, options=options, fleet=crowd),
         dispatcher=cast("Dispatcher", ward),
-        time=StillTime(),
-        health=NoHealth(),
-        fleet=crowd,
-        lease=lease,
-        retention=retention,
-        keep_per_schedule=3,
         watched=watched,
     )
 

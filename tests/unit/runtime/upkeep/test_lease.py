@@ -13,11 +13,12 @@ from duetime.model.job import JobId
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.worker import Command, WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.service import FleetPacing
+from duetime.runtime.options import WorkerOptions
 from duetime.runtime.store_clock import StoreClock, boottime
 from duetime.runtime.upkeep import lease as module
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.stores.base import Pulse, PulseQuery, Store
+from tests.unit.runtime.kit import context_of
 
 
 class PulsingStore:
@@ -109,13 +110,10 @@ class Listener:
 
 def pulsation(store: Any, listener: Listener, *, lease: Micros) -> PulseThread:
     return PulseThread(
+        context_of(store, options=WorkerOptions(lease=lease), identity=listener.identity, time=StoreClock()),
         store=cast("Store", store),
-        info=listener.identity.info,
-        lease=LeaseTiming(length=lease),
         listener=cast("Any", listener),
-        time=StoreClock(),
         on_hang=lambda: None,
-        fleet=FleetPacing(),
     )
 
 
@@ -133,7 +131,7 @@ async def test_a_worker_registers_pulses_and_signs_off() -> None:
     for _ in range(3):
         await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
-    assert store.registered == store.retired == [listener.identity.worker_id]
+    assert store.registered == store.retired == [listener.identity.info.id]
 
 
 async def test_the_first_pulse_comes_right_after_the_start_and_the_next_when_it_is_time() -> None:
@@ -169,14 +167,14 @@ async def test_a_pulse_that_fails_is_tried_again_before_the_lease_is_over() -> N
 
 async def test_a_worker_that_was_declared_dead_drops_everything_and_goes_on_under_another_id() -> None:
     store, listener = PulsingStore(False), Listener()
-    first = listener.identity.worker_id
+    first = listener.identity.info.id
     pulse = pulsation(store, listener, lease=3600 * SECOND)
     await pulse.start()
     await asyncio.wait_for(listener.lost.wait(), 5)
     await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
-    assert store.registered == [first, listener.identity.worker_id]
-    assert store.retired == [listener.identity.worker_id]
+    assert store.registered == [first, listener.identity.info.id]
+    assert store.retired == [listener.identity.info.id]
 
 
 @pytest.mark.covers("copy-source-runs-on")
@@ -539,7 +537,7 @@ async def test_a_worker_that_cannot_register_anew_says_so(caplog: pytest.LogCapt
     await asyncio.wait_for(listener.attended.get(), 5)
     await pulse.stop()
     assert (
-        f"worker {listener.identity.worker_id} cannot register anew, and it will be tried again: away"
+        f"worker {listener.identity.info.id} cannot register anew, and it will be tried again: away"
         in caplog.messages
     )
 

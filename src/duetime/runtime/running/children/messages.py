@@ -218,15 +218,8 @@ class LogForwarder(logging.Handler):
             "processName": "duetime-child",
         }
         run = current_run.get(None)
-        self._tell(
-            ForwardedRecord(
-                token=None if run is None else run.claim.token,
-                attributes={
-                    name: _bounded_text(value) if isinstance(value, str) else value
-                    for name, value in attributes.items()
-                },
-            )
-        )
+        bounded = {name: _bounded(value) for name, value in attributes.items()}
+        self._tell(ForwardedRecord(None if run is None else run.claim.token, bounded))
 
 
 def forward_logs(tell: Callable[[ForwardedRecord], None], *, level: int) -> None:
@@ -246,5 +239,5 @@ def handle_forwarded(told: ForwardedRecord) -> None:
             log.exception("a log record of child process %s was refused", told.attributes.get("process"))
 
 
-def _bounded_text(text: str) -> str:
-    return text[:MAX_TEXT].encode("utf-8", "backslashreplace").decode()
+def _bounded(value: object) -> object:
+    return value[:MAX_TEXT].encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value

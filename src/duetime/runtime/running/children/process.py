@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import signal
 import socket
@@ -13,29 +14,14 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import Context, copy_context
 from multiprocessing import spawn
-from typing import NamedTuple, cast
+from typing import cast
 
 from duetime.errors import ConfigError
 from duetime.model.job import Token
 from duetime.model.outcome import Failed, Outcome
 from duetime.model.time import SECOND
 from duetime.runtime.error_text import describe_error
-from duetime.runtime.running.children.messages import (
-    MAX_LINE,
-    ChildMessage,
-    ChildReady,
-    ChildSetup,
-    ForwardedRecord,
-    RunEnded,
-    RunJob,
-    RunProgress,
-    StopJob,
-    WorkerMessage,
-    child_message_decoder,
-    encode_worker_message,
-    handle_forwarded,
-    open_lifeline,
-)
+from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import (
     Handler,
     TaskLocation,
@@ -53,20 +39,11 @@ _BOOT = (
 )
 
 
-class LaunchedProcess(NamedTuple):
-    """A started process, with the sockets that connect us to it."""
-
-    process: subprocess.Popen[bytes]
-    line: socket.socket
-    lifeline: socket.socket
-    """Closed, it kills the process."""
-
-
-def launch_process() -> LaunchedProcess:
-    """Start a fresh interpreter; once it is set up, it runs what is sent over its socket."""
+def launch_process() -> tuple[subprocess.Popen[bytes], socket.socket, socket.socket]:
+    """Start a fresh interpreter; return it, the line over which it takes orders, and a lifeline that kills it if closed."""
     flags = cast("Callable[[], list[str]]", vars(subprocess)["_args_from_interpreter_flags"])()
     line, its_line = socket.socketpair()
-    held, its_lifeline = open_lifeline()
+    held, its_lifeline = messages.open_lifeline()
     with its_line, its_lifeline:
         try:
             # Safe from what lies in the current folder (-P), and a group of its own: Ctrl-C in a terminal leaves it
@@ -81,19 +58,14 @@ def launch_process() -> LaunchedProcess:
             line.close()
             held.close()
             raise
-    return LaunchedProcess(process, line, held)
+    return process, line, held
 
 
 def setup_line(homes: Iterable[TaskModule]) -> bytes:
     """Return the first line that a child has to read."""
-    return encode_worker_message(
-        ChildSetup(
-            path=[entry for entry in sys.path if isinstance(entry, str)],
-            argv=sys.argv,
-            homes=list(homes),
-            log_level=logging.getLogger().level,
-        )
-    )
+    path = [entry for entry in sys.path if isinstance(entry, str)]
+    setup = messages.ChildSetup(path=path, argv=sys.argv, homes=list(homes), log_level=logging.root.level)
+    return messages.encode_worker_message(setup)
 
 
 log = logging.getLogger("duetime.worker")
@@ -124,14 +96,14 @@ class ChildProcess:
         """How the process ended, once it has."""
         self._writer: asyncio.StreamWriter | None = None
         self._answer: asyncio.Future[Outcome] | None = None
-        self._stop: StopJob | None = None
+        self._stop: messages.StopJob | None = None
         self._context = Context()
         self._token: Token | None = None
         self._killed = False
         self._dying = False
         self._life = asyncio.create_task(self._live(setup), name=f"duetime-child-{self.pid}")
 
-    async def call(self, job: RunJob) -> Outcome:
+    async def call(self, job: messages.RunJob) -> Outcome:
         """Run a job and return what came of it; when it takes too long from its start, kill it: `TimeoutError`."""
         self.free = False
         self._stop = None
@@ -139,11 +111,9 @@ class ChildProcess:
             async with asyncio.timeout(_LONGEST_START):
                 await self.ready.wait()
         except TimeoutError:
-            return _crash_failure(
-                f"child process {self.pid} did not start within {_LONGEST_START:.0f} seconds"
-            )
+            return self._crash(f"did not start within {_LONGEST_START:.0f} seconds")
         if self.death is not None:
-            return _crash_failure(f"child process {self.pid} died while it started: {self.death}")
+            return self._crash(f"died while it started: {self.death}")
         self._context = copy_context()
         self._token = job.claim.token
         self._answer = asyncio.get_running_loop().create_future()
@@ -161,7 +131,7 @@ class ChildProcess:
 
     def stop(self, reason: str) -> None:
         """Ask the job to end, as soon as it runs."""
-        self._stop = StopJob(reason)
+        self._stop = messages.StopJob(reason)
         if self._answer is not None:
             self._tell(self._stop)
 
@@ -189,17 +159,18 @@ class ChildProcess:
         self.kill()
         await self.ended()
 
-    def _tell(self, order: WorkerMessage) -> None:
+    def _tell(self, order: messages.WorkerMessage) -> None:
         if self._writer is not None and not self._dying:
-            self._writer.write(encode_worker_message(order))
+            self._writer.write(messages.encode_worker_message(order))
 
     async def _live(self, setup: bytes) -> None:
         try:
-            reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=MAX_LINE)
+            limit = messages.MAX_LINE
+            reader, self._writer = await asyncio.open_unix_connection(sock=self._socket, limit=limit)
             self._writer.write(setup)
             # If the child dies in the middle of a message, the connection ends as it does otherwise.
             while (line := await reader.readline()).endswith(b"\n"):
-                self._receive(child_message_decoder.decode(line))
+                self._receive(messages.child_message_decoder.decode(line))
         except ConnectionError:
             pass
         except Exception as error:  # noqa: BLE001 - whatever it said, its job must have an end
@@ -223,34 +194,31 @@ class ChildProcess:
         self.death = _describe_exit(code, by_worker=self._killed)
         self.ready.set()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_result(
-                _crash_failure(f"child process {self.pid} died while it ran the job: {self.death}")
-            )
+            self._answer.set_result(self._crash(f"died while it ran the job: {self.death}"))
 
-    def _receive(self, message: ChildMessage) -> None:
+    def _crash(self, what: str) -> Failed:
+        return Failed(error=f"child process {self.pid} {what}", reason="crashed child")
+
+    def _receive(self, message: messages.ChildMessage) -> None:
         match message:
-            case ChildReady():
+            case messages.ChildReady():
                 self.ready.set()
-            case RunEnded():
+            case messages.RunEnded():
                 self.jobs += 1
                 self.memory = message.memory
                 self.free = True
                 if self._answer is not None and not self._answer.done():
                     self._answer.set_result(message.read())
-            case RunProgress():
+            case messages.RunProgress():
                 run = self._context_of(message).get(current_run)
                 if run is not None and (output := run.open_output()) is not None:
                     output.set_progress(message.fraction, message.note)
-            case ForwardedRecord():
+            case messages.ForwardedRecord():
                 # In the context of the job, so that it is collected with the log of the job.
-                self._context_of(message).run(handle_forwarded, message)
+                self._context_of(message).run(messages.handle_forwarded, message)
 
-    def _context_of(self, message: RunProgress | ForwardedRecord) -> Context:
+    def _context_of(self, message: messages.RunProgress | messages.ForwardedRecord) -> Context:
         return self._context if message.token == self._token else Context()
-
-
-def _crash_failure(text: str) -> Failed:
-    return Failed(error=text, reason="crashed child")
 
 
 def _describe_exit(code: int, *, by_worker: bool) -> str:
@@ -281,8 +249,8 @@ class ChildPool:
         self, handlers: Mapping[str, Handler], *, max_jobs: int | None = None, max_memory: int | None = None
     ) -> None:
         self._handlers = handlers
-        self._max_jobs = max_jobs
-        self._max_memory = max_memory
+        self._max_jobs = math.inf if max_jobs is None else max_jobs
+        self._max_memory = math.inf if max_memory is None else max_memory
         self._addresses: dict[str, TaskLocation] = {}
         self._idle: list[ChildProcess] = []
         self._lent: set[ChildProcess] = set()
@@ -303,11 +271,8 @@ class ChildPool:
             text = f"cpu tasks need a POSIX system; leave out cpu=True at {cpu[0].name}, or run this worker elsewhere"
             raise ConfigError(text)
         if (module := module_being_imported()) is not None:
-            text = (
-                f"{module} starts a worker when a child process imports it for its tasks; "
-                'start it below `if __name__ == "__main__":`'
-            )
-            raise ConfigError(text)
+            why = f"{module} starts a worker when a child process imports it for its tasks"
+            raise ConfigError(f'{why}; start it below `if __name__ == "__main__":`')
         for handler in cpu:
             self.address(handler)
         self._keep_spare()
@@ -334,7 +299,8 @@ class ChildPool:
             await child.ended()
         self._lent.discard(child)
         if child.death is None:
-            if self._closed or self._is_worn(child):
+            worn = child.jobs >= self._max_jobs or child.memory > self._max_memory
+            if self._closed or worn:
                 self._dismiss(child)
             else:
                 self._idle.append(child)
@@ -354,14 +320,7 @@ class ChildPool:
         _, left = await asyncio.wait(ending, timeout=_CLOSE_TIMEOUT)
         for task in left:
             task.cancel()
-            log.error(
-                "child process %d does not end, though it was killed; it is left behind", ending[task].pid
-            )
-
-    def _is_worn(self, child: ChildProcess) -> bool:
-        return (self._max_jobs is not None and child.jobs >= self._max_jobs) or (
-            self._max_memory is not None and child.memory > self._max_memory
-        )
+            log.error("child process %d does not end after a kill; it is left behind", ending[task].pid)
 
     def _dismiss(self, child: ChildProcess) -> None:
         leaving = asyncio.create_task(child.leave())

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextvars import copy_context
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, BinaryIO
@@ -21,17 +22,8 @@ import msgspec
 from duetime.errors import InvalidArguments
 from duetime.model.outcome import Cancelled, Failed, Outcome
 from duetime.runtime.error_text import describe_error, describe_traceback
-from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value, undecodable_outcome
-from duetime.runtime.running.children.messages import (
-    ChildConnection,
-    ChildReady,
-    ChildSetup,
-    RunEnded,
-    RunJob,
-    RunProgress,
-    die_with_worker,
-    forward_logs,
-)
+from duetime.runtime.running.call_outcome import outcome_of_call, undecodable_outcome
+from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
 
@@ -43,27 +35,29 @@ _EXIT_GRACE = 5.0
 
 def main(connection: socket.socket, orders: BinaryIO, first: dict[str, Any], lifeline: int) -> None:
     """Serve the worker at the other end of a connection, which was standard input."""
-    die_with_worker(lifeline)
-    _empty_stdin()
-    setup = msgspec.convert(first, ChildSetup)
+    messages.die_with_worker(lifeline)
+    # Jobs must not read what is meant for us.
+    with open(os.devnull, "rb") as nothing:
+        os.dup2(nothing.fileno(), 0)
+    setup = msgspec.convert(first, messages.ChildSetup)
     sys.argv[:] = setup.argv
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ignore_signal)
-    line = ChildConnection(connection, orders)
-    forward_logs(line.say, level=setup.log_level)
+    line = messages.ChildConnection(connection, orders)
+    messages.forward_logs(line.say, level=setup.log_level)
     ChildServer(line).serve(setup)
 
 
 class ChildServer:
     """Runs jobs in the main thread while another one listens."""
 
-    def __init__(self, line: ChildConnection) -> None:
+    def __init__(self, line: messages.ChildConnection) -> None:
         self._line = line
         self._output = ChildOutputForwarder(line)
-        self._jobs: queue.SimpleQueue[tuple[RunJob, Run] | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[tuple[messages.RunJob, Run] | None] = queue.SimpleQueue()
         self._busy = True
 
-    def serve(self, setup: ChildSetup) -> None:
+    def serve(self, setup: messages.ChildSetup) -> None:
         """Import what the jobs will need, then run them until the worker hangs up."""
         threading.Thread(target=self._listen, name="duetime-line", daemon=True).start()
         for home in setup.homes:
@@ -72,7 +66,7 @@ class ChildServer:
             except BaseException as error:  # noqa: BLE001 - the job that needs it tells why, each time
                 log.debug("importing %s failed: %s", home.module, describe_error(error))
         self._busy = False
-        self._line.say(ChildReady())
+        self._line.say(messages.ChildReady())
         while (work := self._jobs.get()) is not None:
             outcome = copy_context().run(_run_job, *work)
             work[1].reader = None
@@ -80,22 +74,20 @@ class ChildServer:
                 self._output.forward(work[1].output.take_rest())
             _flush()
             self._busy = False
-            self._line.say(RunEnded.of(outcome, memory=resident_memory()))
+            self._line.say(messages.RunEnded.of(outcome, memory=resident_memory()))
 
     def _listen(self) -> None:
         try:
             self._follow()
         except Exception:
             # The worker would wait for the job for ever.
-            log.exception(
-                "an order of the worker cannot be read; if Duetime was upgraded, restart the worker"
-            )
+            log.exception("an order of the worker cannot be read; after an upgrade, restart the worker")
             os._exit(1)
 
     def _follow(self) -> None:
         run: Run | None = None
         for order in self._line.orders():
-            if isinstance(order, RunJob):
+            if isinstance(order, messages.RunJob):
                 run = Run(order.claim, order.started_at, reader=self._output)
                 run.timeout = order.timeout
                 self._busy = True
@@ -110,38 +102,25 @@ class ChildServer:
         os._exit(1)
 
 
-def _run_job(job: RunJob, run: Run) -> Outcome:
+def _run_job(job: messages.RunJob, run: Run) -> Outcome:
     current_run.set(run)
     try:
         handler = _find_task(job.address, job.claim.task)
     except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
-        return Failed(
-            error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
-            traceback=describe_traceback(error),
-        )
+        text = f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}"
+        return Failed(error=text, traceback=describe_traceback(error))
     try:
         args, kwargs = handler.arguments.decode(job.claim.payload)
     except InvalidArguments as error:
         return undecodable_outcome(error)
-    try:
-        return outcome_of_value(handler.function(*args, **kwargs))
-    except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-        return outcome_of_error(error)
+    return outcome_of_call(partial(handler.function, *args, **kwargs))
 
 
 def _find_task(address: TaskLocation, task: str) -> Handler:
     handler = find_handler(load_module(address.home), address.name, task=task)
     if handler is None:
-        text = f"it has no {address.name} there; define it in every process that imports the module"
-        raise LookupError(text)
+        raise LookupError(f"it has no {address.name}; define it in every process that imports the module")
     return handler
-
-
-def _empty_stdin() -> None:
-    """Keep jobs from reading what is meant for us."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
 
 
 def _flush() -> None:
@@ -165,7 +144,7 @@ class ChildOutputForwarder:
     captures_logs = False
     """They take another way: the worker's own loggers collect them."""
 
-    def __init__(self, line: ChildConnection) -> None:
+    def __init__(self, line: messages.ChildConnection) -> None:
         self._line = line
         self._noticed: queue.SimpleQueue[RunOutput] = queue.SimpleQueue()
         threading.Thread(target=self._forward_all, name="duetime-progress", daemon=True).start()
@@ -177,7 +156,7 @@ class ChildOutputForwarder:
     def forward(self, output: UnwrittenOutput) -> None:
         """Forward progress at once."""
         if (progress := output.progress) is not None:
-            self._line.say(RunProgress(progress.token, progress.fraction, progress.note))
+            self._line.say(messages.RunProgress(progress.token, progress.fraction, progress.note))
 
     def _forward_all(self) -> None:
         while True:
@@ -192,9 +171,9 @@ def resident_memory() -> int:
     """Return the resident set in bytes; where the system does not tell, the largest there has been."""
     try:
         pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return _peak_memory()
-    return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _peak_memory() -> int:

@@ -27,7 +27,7 @@ from duetime.runtime.running.children.messages import (
     encode_child_message,
     open_lifeline,
 )
-from duetime.runtime.running.children.process import ChildProcess, LaunchedProcess
+from duetime.runtime.running.children.process import ChildProcess
 from duetime.runtime.running.handler import TaskLocation, TaskModule
 from duetime.runtime.running.run import Run, RunOutput, current_run
 from tests.unit.runtime.kit import claim
@@ -59,7 +59,7 @@ def line(monkeypatch: pytest.MonkeyPatch) -> Iterator[Line]:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], process_group=0)
     monkeypatch.setattr(
         "duetime.runtime.running.children.process.launch_process",
-        lambda: LaunchedProcess(process, ours, held),
+        lambda: (process, ours, held),
     )
     with theirs, other:
         yield Line(theirs)
