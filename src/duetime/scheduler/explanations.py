@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from duetime.model.explain.facts import (
-    JobFacts,
-    ScheduleFacts,
-    ScheduleQuestion,
-    Sentence,
-    ask_about,
-    length,
-)
+from duetime.model.explain.facts import JobFacts, ScheduleFacts, ScheduleQuestion, Sentence, ask_about, length
 from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
 from duetime.model.job import JobId

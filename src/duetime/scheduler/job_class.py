@@ -7,32 +7,14 @@ import types
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
-from typing import (
-    Any,
-    ClassVar,
-    NoReturn,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    Unpack,
-    cast,
-    overload,
-)
+from typing import Any, ClassVar, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.callbacks import Callback
 from duetime.model.task import JobOptionValues, TaskOptionValues, task_options
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.registry import check_function
-from duetime.scheduler.task import (
-    AsyncTask,
-    BlockingRequest,
-    Call,
-    EnqueueClient,
-    Request,
-    SyncTask,
-    Task,
-)
+from duetime.scheduler.task import AsyncTask, BlockingRequest, Call, EnqueueClient, Request, SyncTask, Task
 
 P = ParamSpec("P")
 R = TypeVar("R")

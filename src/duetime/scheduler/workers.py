@@ -59,12 +59,7 @@ class Workers:
         return await self._tell(worker_id, kind, reason=reason, wait=wait)
 
     async def stop_job(
-        self,
-        worker_id: WorkerId,
-        job_id: JobId,
-        *,
-        reason: str | None = None,
-        wait: Duration = DEFAULT_WAIT,
+        self, worker_id: WorkerId, job_id: JobId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
     ) -> str | None:
         """Have a worker cancel one job that it runs."""
         return await self._tell(worker_id, CommandKind.STOP_JOB, job=job_id, reason=reason, wait=wait)
