@@ -264,8 +264,7 @@ def _check_verbs(cls: type[Job]) -> None:
 
 
 def _refuse_class(cls: type[Job], why: str) -> NoReturn:
-    text = f"{cls.__qualname__} cannot be a task: it {why}"
-    raise InvalidTask(text)
+    raise InvalidTask(f"{cls.__qualname__} cannot be a task: it {why}")
 
 
 J = TypeVar("J", bound=Job)

@@ -101,16 +101,13 @@ class JobHandle(Generic[R]):
                 text = f"job {job.id} of {job.task} failed: {job.error or 'its error is not kept'}"
                 raise JobFailed(text, error=job.error, traceback=job.traceback)
             case State.CANCELLED:
-                text = f"job {job.id} of {job.task} was cancelled: {job.reason}"
-                raise JobCancelled(text)
+                raise JobCancelled(f"job {job.id} of {job.task} was cancelled: {job.reason}")
             case State.SKIPPED:
-                text = f"job {job.id} of {job.task} was skipped: {job.reason}"
-                raise JobSkipped(text)
+                raise JobSkipped(f"job {job.id} of {job.task} was skipped: {job.reason}")
             case _:
                 pass
         if job.result_error is not None:
-            text = f"job {job.id} of {job.task} succeeded, but {job.result_error}"
-            raise ResultExpired(text)
+            raise ResultExpired(f"job {job.id} of {job.task} succeeded, but {job.result_error}")
         if job.result is None:
             return None  # type: ignore[return-value]  # what its task returns
         try:

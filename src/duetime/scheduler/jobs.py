@@ -95,8 +95,7 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
 def read_cursor(cursor: str) -> JobId:
     """Return the job that a page begins behind, or raise `InvalidCursor`."""
     if not isinstance(cursor, str) or not cursor.startswith(_CURSOR_MARK):
-        text = f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is"
-        raise InvalidCursor(text)
+        raise InvalidCursor(f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is")
     return check_text(cursor.removeprefix(_CURSOR_MARK), what="cursor")
 
 
@@ -110,8 +109,7 @@ def _enum_value(kind: type[E], value: str | None, *, what: str) -> E | None:
     try:
         return None if value is None else kind(value)
     except ValueError:
-        text = f"{what} must be one of {', '.join(kind)}, not {shown(value)}"
-        raise InvalidOption(text) from None
+        raise InvalidOption(f"{what} must be one of {', '.join(kind)}, not {shown(value)}") from None
 
 
 RELEASE_TIMEOUT: Micros = 10 * SECOND
@@ -228,8 +226,7 @@ class Jobs:
         """
         options = job_options(values, owner=self._client)
         if options.tx is not None:
-            text = "rerun takes no tx=: it reads the old job and stores the new one by itself"
-            raise InvalidOption(text)
+            raise InvalidOption("rerun takes no tx=: it reads the old job and stores the new one by itself")
         new = job_once_more(await find_job(self._store(), job_id), options)
         return await self._client.enqueue(Call(new, msgspec.json.decode))
 

@@ -91,6 +91,5 @@ def warn_if_moved(store: Store) -> None:
 def check_limit(limit: int, *, what: str = "limit") -> int:
     """Return the number, or raise `InvalidOption`."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
-        text = f"{what} must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{what} must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}")
     return limit

@@ -172,8 +172,7 @@ def _module_name(function: Callable[..., Any]) -> str:
 
 
 def _refuse_function(what: str, fix: str, *, cpu: bool = False) -> NoReturn:
-    text = f"{what} cannot be a {'cpu ' if cpu else ''}task: {fix}"
-    raise InvalidTask(text)
+    raise InvalidTask(f"{what} cannot be a {'cpu ' if cpu else ''}task: {fix}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,8 +67,7 @@ class Workers:
     async def stacks(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str:
         """Return where all threads and tasks of a worker stand, also when its event loop is blocked."""
         if not parse_duration(wait, what="wait"):
-            text = "stacks() is its answer: wait must be longer than 0"
-            raise InvalidOption(text)
+            raise InvalidOption("stacks() is its answer: wait must be longer than 0")
         return await self._tell(worker_id, CommandKind.STACKS, wait=wait) or ""
 
     async def commands(self, worker_id: WorkerId, *, limit: int = 20) -> list[CommandRecord]:
