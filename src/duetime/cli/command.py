@@ -61,12 +61,8 @@ def app_command(function: AnsweringFunction) -> Callable[..., None]:
             raise CommandFailure(text, ExitCode.USAGE)
         return client(url, namespace) if app is None else load_scheduler(app)
 
-    option = click.option(
-        "--app",
-        metavar="MODULE:OBJECT",
-        help="The code that other arguments are checked by; its database is meant.",
-    )
-    return database_options(option(_command(function, choose)))
+    text = "The code that other arguments are checked by; its database is meant."
+    return database_options(option("--app", "MODULE:OBJECT", text)(_command(function, choose)))
 
 
 def _command(
@@ -238,6 +234,19 @@ def _read_iso(text: str, problem: str) -> datetime:
         raise click.BadParameter(f"{text!r} is {problem}") from None
 
 
+_TYPES = {"DURATION": read_duration, "MOMENT": read_moment, "WHEN": read_moment_or_duration, "N": int}
+
+
+def option(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
+    """Add an option with a value, by default of the type that its metavar stands for, else text."""
+    return click.option(name, metavar=metavar, help=text, **{"type": _TYPES.get(metavar), **more})
+
+
+def all_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Add several options in the order in which they are to be shown."""
+    return lambda command: functools.reduce(lambda inner, add: add(inner), reversed(options), command)
+
+
 def database_options(command: F) -> F:
     """Add the options that say which database."""
     url = click.option(
@@ -246,15 +255,13 @@ def database_options(command: F) -> F:
         help="The database; else $DUETIME_URL, else sqlite:///duetime.db in this folder. "
         "A password is safer in the variable than in a command that others can list.",
     )
-    namespace = click.option(
-        "--namespace", default="duetime", show_default=True, help="Which Duetime in that database."
-    )
+    namespace = click.option("--namespace", default="duetime", help="Which Duetime in that database.")
     return url(namespace(command))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-by_option = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
+by_option = option("--by", "WHO", "Who asks, kept with the change; else user@host.")
 
 
 def words_argument(name: str, metavar: str, what: str, *, required: bool = True) -> Callable[[F], F]:

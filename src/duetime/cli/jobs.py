@@ -16,9 +16,7 @@ from duetime.cli.command import (
     client_command,
     dry_run_option,
     job_ids_argument,
-    read_duration,
-    read_moment,
-    read_moment_or_duration,
+    option,
     read_wall_moment,
     store_time,
     target_command,
@@ -82,21 +80,14 @@ def jobs() -> None:
 @jobs.command("list")
 @client_command
 @click.option("--task", help="Only jobs of this task.")
-@click.option("--state", type=click.Choice([str(state) for state in State]), help="Only jobs in this state.")
-@click.option(
-    "--registry", type=click.Choice([str(name) for name in Registry]), help="Only jobs in this registry."
-)
+@click.option("--state", type=click.Choice([*map(str, State)]), help="Only jobs in this state.")
+@click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry.")
 @click.option("--queue", help="Only jobs in this queue.")
 @click.option("--schedule", help="Only jobs of this schedule.")
 @click.option("--key", help="Only jobs with this key.")
 @click.option("--tag", help="Only jobs with this tag.")
-@click.option(
-    "--since",
-    type=read_moment_or_duration,
-    metavar="WHEN",
-    help="Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.",
-)
-@click.option("--limit", type=int, default=50, show_default=True, help="At most this many, up to 1000.")
+@option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.")
+@click.option("--limit", type=int, default=50, help="At most this many, up to 1000.")
 @click.option("--cursor", help="The next page, as the page before has told it.")
 async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
     """List jobs, newest first."""
@@ -117,16 +108,14 @@ async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
 async def show(scheduler: Scheduler, *, job_id: str) -> Answer:
     """Show all that is known about a job, earlier tries included."""
     job, attempts = await scheduler.jobs.get(job_id), await scheduler.jobs.attempts(job_id)
-    values = _job_values(job)
-    return Answer(
-        values=values | {"attempts": msgspec.to_builtins(attempts)}, lines=_job_lines(job, values, attempts)
-    )
+    values, more = _job_values(job), {"attempts": msgspec.to_builtins(attempts)}
+    return Answer(values=values | more, lines=_job_lines(job, values, attempts))
 
 
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option("--reason", default="cancelled on request", show_default=True, help="Kept with the job.")
+@click.option("--reason", default="cancelled on request", help="Kept with the job.")
 @dry_run_option
 async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str, dry_run: bool) -> Answer:
     """Cancel jobs; one that runs is asked to stop.
@@ -150,9 +139,9 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option("--delay", type=read_duration, metavar="DURATION", help="Run them this long from now.")
-@click.option("--at", type=read_moment, metavar="MOMENT", help="Run them then; ISO 8601 with a zone.")
-@click.option("--queue", metavar="NAME", help="In place of their own.")
+@option("--delay", "DURATION", "Run them this long from now.")
+@option("--at", "MOMENT", "Run them then; ISO 8601 with a zone.")
+@option("--queue", "NAME", "In place of their own.")
 async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
     """Enqueue jobs that have ended once more, each as a new job that names the old one.
 
@@ -177,7 +166,7 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option("--delay", type=read_duration, metavar="DURATION", required=True, help="Put them off by this.")
+@option("--delay", "DURATION", "Put them off by this.", required=True)
 async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta) -> Answer:
     """Put jobs off, from their due time, or from now if that has passed.
 
@@ -195,9 +184,7 @@ async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timed
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option(
-    "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
-)
+@click.option("--force", is_flag=True, help="Take away even jobs that have started; they may then run twice.")
 @dry_run_option
 async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool) -> Answer:
     """Have workers give back jobs that they have claimed and not started, for others to have.
@@ -419,10 +406,8 @@ def _log_values(part: LogPart) -> dict[str, object]:
 @target_command
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
-@click.option(
-    "--delay", type=read_duration, metavar="DURATION", help="Run it this long from now: 10s, 1h30m."
-)
-@click.option("--at", type=read_moment, metavar="MOMENT", help="Run it then: 2030-01-31T09:00:00+01:00.")
+@option("--delay", "DURATION", "Run it this long from now: 10s, 1h30m.")
+@option("--at", "MOMENT", "Run it then: 2030-01-31T09:00:00+01:00.")
 @click.option("--queue", help="Put it into this queue instead of the task's own.")
 @click.option("--priority", type=int, help="From 0 (first) to 9, instead of the task's own.")
 def enqueue(
@@ -449,15 +434,15 @@ def enqueue(
     return store()
 
 
+_AT_HELP = (
+    "What became of a schedule then; in its own zone unless it names one, the whole minute without seconds."
+)
+
+
 @click.command(short_help="Tell why a job or a schedule has not run.")
 @client_command
 @click.argument("subject", metavar="ID|SCHEDULE")
-@click.option(
-    "--at",
-    type=read_wall_moment,
-    metavar="MOMENT",
-    help="What became of a schedule then; in its own zone unless it names one, the whole minute without seconds.",
-)
+@option("--at", "MOMENT", _AT_HELP, type=read_wall_moment)
 async def explain(scheduler: Scheduler, *, subject: str, at: datetime | None) -> Answer:
     """Tell in sentences what happened to a job or a schedule, and why it has not run.
 

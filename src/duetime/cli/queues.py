@@ -75,7 +75,7 @@ async def _do_to_each(names: tuple[str, ...], act: Callable[[str], Awaitable[Non
 @queues.command()
 @client_command
 @click.argument("name", metavar="QUEUE")
-@click.option("--reason", default="purged", show_default=True, help="Kept with each job.")
+@click.option("--reason", default="purged", help="Kept with each job.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
 @dry_run_option
 def purge(

@@ -6,14 +6,14 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import click
 
 from duetime.cli.command import (
-    F,
+    all_options,
     app_command,
     by_option,
     client,
@@ -21,8 +21,7 @@ from duetime.cli.command import (
     dry_run_option,
     json_option,
     load_scheduler,
-    read_duration,
-    read_moment,
+    option,
     run_answer,
     store_time,
     target_command,
@@ -36,42 +35,31 @@ from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, Schedu
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import read_arguments
 
+_OVERLAPS, _MISFIRES = click.Choice(get_args(Overlap)), click.Choice(get_args(Misfire))
 
-def _option(flag: str, shown_as: str, text: str, **more: Any) -> Callable[[F], F]:
-    return click.option(flag, metavar=shown_as, help=text, **more)
-
-
-_DEFINITION_OPTIONS = (
-    _option("--cron", "EXPRESSION", "By a cron expression, such as '0 3 * * MON-FRI'."),
-    _option("--every", "DURATION", "At equal intervals, such as 15m or '1 month'."),
-    _option("--at", "MOMENT", "Then; may be repeated.", type=read_moment, multiple=True),
-    _option("--rrule", "RULE", "By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
-    _option("--tz", "ZONE", "The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]"),
-    _option("--start", "MOMENT", "When it begins; --every and --rrule count from it.", type=read_moment),
-    _option("--end", "MOMENT", "When it ends.", type=read_moment),
-    _option("--times", "N", "How many jobs it makes at most.", type=click.IntRange(1)),
-    _option("--jitter", "DURATION", "Put each job off by its own amount, up to this.", type=read_duration),
-    click.option(
-        "--overlap", type=click.Choice(get_args(Overlap)), help="When the one before has not ended."
-    ),
-    _option("--overlap-limit", "N", "How many may wait with queue_all.", type=int),
-    click.option("--misfire", type=click.Choice(get_args(Misfire)), help="What runs of what was missed."),
-    _option("--misfire-window", "DURATION", "How late one may still run.", type=read_duration),
-    _option("--misfire-limit", "N", "How many of those missed run with all.", type=int),
-    _option("--pause-after", "N", "Pause it after this many failures in a row.", type=int),
-    _option("--queue", "NAME", "In place of the task's own."),
-    _option("--priority", "N", "From 0 (first) to 9, in place of the task's own.", type=int),
-    _option("--retries", "N", "In place of the task's own.", type=int),
-    _option("--timeout", "DURATION", "In place of the task's own.", type=read_duration),
+definition_options = all_options(
+    option("--cron", "EXPRESSION", "By a cron expression, such as '0 3 * * MON-FRI'."),
+    option("--every", "DURATION", "At equal intervals, such as 15m or '1 month'.", type=str),
+    option("--at", "MOMENT", "Then; may be repeated.", multiple=True),
+    option("--rrule", "RULE", "By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
+    option("--tz", "ZONE", "The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]"),
+    option("--start", "MOMENT", "When it begins; --every and --rrule count from it."),
+    option("--end", "MOMENT", "When it ends."),
+    option("--times", "N", "How many jobs it makes at most.", type=click.IntRange(1)),
+    option("--jitter", "DURATION", "Put each job off by its own amount, up to this."),
+    click.option("--overlap", type=_OVERLAPS, help="When the one before has not ended."),
+    option("--overlap-limit", "N", "How many may wait with queue_all."),
+    click.option("--misfire", type=_MISFIRES, help="What runs of what was missed."),
+    option("--misfire-window", "DURATION", "How late one may still run."),
+    option("--misfire-limit", "N", "How many of those missed run with all."),
+    option("--pause-after", "N", "Pause it after this many failures in a row."),
+    option("--queue", "NAME", "In place of the task's own."),
+    option("--priority", "N", "From 0 (first) to 9, in place of the task's own."),
+    option("--retries", "N", "In place of the task's own."),
+    option("--timeout", "DURATION", "In place of the task's own."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Mark its jobs; may be repeated."),
 )
-
-
-def definition_options(command: F) -> F:
-    """Add the options that make up a schedule."""
-    for option in reversed(_DEFINITION_OPTIONS):
-        command = option(command)
-    return command
+"""What makes up a schedule."""
 
 
 def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], ScheduleOptionValues]:

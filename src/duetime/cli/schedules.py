@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_args
 from zoneinfo import ZoneInfo
 
 import click
@@ -16,8 +16,7 @@ from duetime.cli.command import (
     by_option,
     client_command,
     dry_run_option,
-    read_moment,
-    read_moment_or_duration,
+    option,
     schedule_names_argument,
     store_time,
 )
@@ -37,7 +36,7 @@ from duetime.model.forecast import MAX_DAYS
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming
-from duetime.scheduler.records import JobRecord, ScheduleChange, ScheduleRecord
+from duetime.scheduler.records import JobRecord, ScheduleChange, ScheduleRecord, ScheduleState
 from duetime.scheduler.scheduler import Scheduler
 
 _ANSWER_TEXTS: Final = {
@@ -77,22 +76,16 @@ for command in (put, edit, export, import_):
 @client_command
 @click.option("--task", help="Only schedules of this task.")
 @click.option("--tag", help="Only schedules with this tag.")
-@click.option(
-    "--state",
-    type=click.Choice(["active", "paused", "parked", "ended"]),
-    help="Only schedules in this state.",
-)
+@click.option("--state", type=click.Choice(get_args(ScheduleState)), help="Only schedules in this state.")
 async def list_schedules(
     scheduler: Scheduler, *, task: str | None, tag: str | None, state: str | None
 ) -> Answer:
     """List schedules by name, with their next time in their own zone."""
     fleet, now = LiveWorkers.of(await scheduler.store.workers()), await store_time(scheduler)
     found = [
-        schedule
-        for schedule in await scheduler.schedules.list()
-        if task in (None, schedule.task)
-        and state in (None, schedule.state)
-        and (tag is None or tag in schedule.tags)
+        one
+        for one in await scheduler.schedules.list()
+        if task in (None, one.task) and state in (None, one.state) and (tag is None or tag in one.tags)
     ]
     hint = missing_workers(fleet) if found else None
     head = ("NAME", "STATE", "NEXT", "TASK", "WHEN")
@@ -123,12 +116,7 @@ async def show(scheduler: Scheduler, *, name: str) -> Answer:
 @client_command
 @schedule_names_argument
 @click.option("--reason", help="Kept with the schedule, for others to read.")
-@click.option(
-    "--until",
-    type=read_moment_or_duration,
-    metavar="WHEN",
-    help="Go on by itself then: in 2h, or at 2030-01-31T09:00:00Z.",
-)
+@option("--until", "WHEN", "Go on by itself then: in 2h, or at 2030-01-31T09:00:00Z.")
 @by_option
 def pause(
     scheduler: Scheduler,
@@ -236,10 +224,8 @@ async def skip(scheduler: Scheduler, *, name: str, by: str | None) -> Answer:
 @schedules.command()
 @client_command
 @click.argument("name")
-@click.option(
-    "--count", default=10, show_default=True, type=click.IntRange(1, _MOST_TIMES), help="How many times."
-)
-@click.option("--after", type=read_moment, metavar="MOMENT", help="What comes after this; else from now on.")
+@click.option("--count", default=10, type=click.IntRange(1, _MOST_TIMES), help="How many times.")
+@option("--after", "MOMENT", "What comes after this; else from now on.")
 async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetime | None) -> Answer:
     """List the next times of a schedule in its zone, with a note where the clock changes."""
     found = await scheduler.schedules.preview(name, count, after=after)
@@ -254,8 +240,8 @@ async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetim
 @schedules.command()
 @client_command
 @click.argument("name")
-@click.option("--start", type=read_moment, required=True, metavar="MOMENT", help="From then on.")
-@click.option("--end", type=read_moment, required=True, metavar="MOMENT", help="Up to then.")
+@option("--start", "MOMENT", "From then on.", required=True)
+@option("--end", "MOMENT", "Up to then.", required=True)
 @by_option
 @dry_run_option
 async def backfill(
@@ -276,10 +262,8 @@ async def backfill(
 
 @schedules.command(short_help="Show the load to come.")
 @client_command
-@click.option(
-    "--days", type=click.IntRange(1, MAX_DAYS), default=7, show_default=True, help="How far to look ahead."
-)
-@click.option("--tz", default="UTC", show_default=True, help="The zone to show times in.")
+@click.option("--days", type=click.IntRange(1, MAX_DAYS), default=7, help="How far to look ahead.")
+@click.option("--tz", default="UTC", help="The zone to show times in.")
 async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
     """Show how many jobs the schedules will make hour by hour, with the busiest minutes.
 
@@ -293,9 +277,7 @@ async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
 @schedules.command()
 @client_command
 @click.argument("name")
-@click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1, _MOST_CHANGES), help="At most this many."
-)
+@click.option("--limit", default=20, type=click.IntRange(1, _MOST_CHANGES), help="At most this many.")
 async def history(scheduler: Scheduler, *, name: str, limit: int) -> Answer:
     """List what was done to a schedule, newest first: when, by whom, and what has changed."""
     found = await scheduler.schedules.history(name, limit=limit)
@@ -398,9 +380,7 @@ def _record_values(job: JobRecord) -> dict[str, object]:
 
 def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:
     """Return a schedule as JSON values, lengths of time in seconds."""
-    values: dict[str, object] = {
-        field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)
-    }
+    values = {field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)}
     return values | {"trigger": schedule.trigger.to_spec(), "task_known": fleet.knows(schedule.task)}
 
 

@@ -7,12 +7,18 @@ import functools
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, get_args
 
 import click
 import msgspec
 
-from duetime.cli.command import client_command, load_scheduler, read_duration, store_time, words_argument
+from duetime.cli.command import (
+    client_command,
+    load_scheduler,
+    option,
+    store_time,
+    words_argument,
+)
 from duetime.cli.output import (
     Answer,
     CommandFailure,
@@ -69,14 +75,7 @@ def worker_command(function: Callable[..., SendCommand]) -> Callable[..., None]:
 
     ids = words_argument("worker_ids", "ID...", "ids", required=False)
     everyone = click.option("--all", "everyone", is_flag=True, help="All workers that are alive.")
-    wait = click.option(
-        "--wait",
-        type=read_duration,
-        default="10s",
-        show_default=True,
-        metavar="DURATION",
-        help="How long to wait for the answers.",
-    )
+    wait = option("--wait", "DURATION", "How long to wait for the answers.", default="10s")
     return client_command(ids(everyone(wait(run))))
 
 
@@ -212,28 +211,22 @@ def _worker_values(worker: WorkerRecord) -> dict[str, object]:
     return values
 
 
+_LEVELS = click.Choice(["debug", "info", "warning", "error"])
+_FORMATS = click.Choice(get_args(LogFormat))
+
+
 def log_options(command: F) -> F:
     """Add the options that say how much to log, and how."""
     level = click.option(
-        "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        default="info",
-        show_default=True,
-        help="How much to say, on standard error.",
+        "--log-level", type=_LEVELS, default="info", help="How much to say, on standard error."
     )
-    style = click.option(
-        "--log-format",
-        type=click.Choice(["console", "json"]),
-        default="console",
-        show_default=True,
-        help="For people or for machines.",
-    )
+    style = click.option("--log-format", type=_FORMATS, default="console", help="For people or for machines.")
     return level(style(command))
 
 
 @click.command()
 @click.argument("target", metavar="MODULE:OBJECT")
-@click.option("--concurrency", type=int, default=100, show_default=True, help="How many jobs run at once.")
+@click.option("--concurrency", type=int, default=100, help="How many jobs run at once.")
 @click.option(
     "--queue",
     "queues",
@@ -241,25 +234,19 @@ def log_options(command: F) -> F:
     metavar="NAME[=LIMIT]",
     help=f"A queue to work on, perhaps with a limit of its own; may be repeated.  [default: {DEFAULT_QUEUE}]",
 )
-@click.option(
-    "--grace",
-    type=read_duration,
-    default="30s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long running jobs may go on when the worker is asked to stop.",
+@option(
+    "--grace", "DURATION", "How long running jobs may go on when the worker is asked to stop.", default="30s"
 )
-@click.option(
+@option(
     "--cpu-children",
-    type=int,
-    metavar="N",
-    help="How many jobs run at once in child processes.  [default: the number of processors]",
+    "N",
+    "How many jobs run at once in child processes.  [default: the number of processors]",
 )
-@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after this many jobs.")
-@click.option(
+@option("--cpu-max-jobs", "N", "Replace a child process after this many jobs.")
+@option(
     "--cpu-max-memory",
-    metavar="SIZE",
-    help="Replace a child process that holds more than this after a job, such as 500MB.",
+    "SIZE",
+    "Replace a child process that holds more than this after a job, such as 500MB.",
 )
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")

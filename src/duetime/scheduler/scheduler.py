@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, partial
-from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, cast, overload
+from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.model.job import JobId
@@ -132,14 +132,7 @@ class Scheduler:
     @cached_property
     def sync(self) -> BlockingScheduler:
         """The same verbs for callers without an event loop."""
-        return BlockingScheduler(
-            self,
-            jobs=self.jobs,
-            schedules=self.schedules,
-            queues=self.queues,
-            workers=self.workers,
-            prune=self.prune,
-        )
+        return BlockingScheduler(self)
 
     @cached_property
     def Job(self) -> type[Job]:  # noqa: N802 - it is a class
@@ -182,16 +175,10 @@ class Scheduler:
 
         def decorate(decorated: Any) -> Any:
             task = self._task_of(decorated)
-            handler = task.handler
-            self._registry.add_schedule(
-                ScheduleDefinition(
-                    name=check_name(handler.name if name is None else name, what="schedule name"),
-                    handler=handler,
-                    trigger=trigger,
-                    payload=handler.arguments.encode(*call_arguments(args, kwargs)),
-                    options=options,
-                )
-            )
+            chosen = check_name(task.name if name is None else name, what="schedule name")
+            payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
+            declared = ScheduleDefinition(chosen, task.handler, trigger, payload, options)
+            self._registry.add_schedule(declared)
             return decorated if isinstance(decorated, type) else task
 
         return decorate
@@ -235,21 +222,15 @@ class Scheduler:
             store = self.portal.run(self._introduced())
             check_not_moved(store)
             return self._handles(store.enqueue_blocking_in(_own(tx), jobs), calls)
-        if (reached := self._reached()) is not None:
+        self.portal.reach()
+        if (reached := self._store) is not None and self.after_enqueue is None:
+            check_not_kept_out(reached)
+            check_not_moved(reached)
             entries = [call.entry for call in calls if call.entry is not None]
             ids = reached.enqueue_blocking(jobs, entries=entries)
             if ids is not None:
                 return self._handles(ids, calls)
         return self.portal.run(self.enqueue_many(calls))
-
-    def _reached(self) -> Store | None:
-        """Return the open store for a thread without an event loop; None where requests must pass through one."""
-        self.portal.reach()
-        if (store := self._store) is None or self.after_enqueue is not None:
-            return None
-        check_not_kept_out(store)
-        check_not_moved(store)
-        return store
 
     def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
@@ -324,12 +305,7 @@ class Scheduler:
     def is_open(self) -> bool:
         """Whether the scheduler is connected, in this process, to a store."""
         # A forked child must not use its parent's connections, nor those of a loop that has ended.
-        return (
-            self._store is not None
-            and self._pid == os.getpid()
-            and self._loop is not None
-            and not self._loop.is_closed()
-        )
+        return self._pid == os.getpid() and self._loop is not None and not self._loop.is_closed()
 
     @property
     def store(self) -> Store:
@@ -347,7 +323,7 @@ class Scheduler:
             await declare_schedules(self._opened(), self._registry.schedules)
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
-        if _is_job_class(decorated):
+        if isinstance(decorated, type) and issubclass(decorated, Job):
             return task_of(decorated)
         return cast("Task[..., Any]", decorated if isinstance(decorated, Task) else self.task(decorated))
 
@@ -356,8 +332,8 @@ class Scheduler:
     ) -> Task[..., Any]:
         """Register a function as a task with options that are read already; `task` is the verb for users."""
         if isinstance(function, Task):
-            text = f"{function.name} is a task already; put @scheduler.task below @scheduler.schedule"
-            raise InvalidTask(text)
+            why = "is a task already; put @scheduler.task below @scheduler.schedule"
+            raise InvalidTask(f"{function.name} {why}")
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
@@ -376,14 +352,14 @@ class Scheduler:
         return store
 
     def _not_open(self) -> NotOpen:
-        if not self.is_open:
-            return NotOpen(
-                "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
-            )
-        return NotOpen(
+        text = (
+            "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+        )
+        elsewhere = (
             "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
             "after blocking calls without a loop call scheduler.sync.close() before opening it here"
         )
+        return NotOpen(elsewhere if self.is_open else text)
 
     async def _introduced(self) -> Store:
         """Return the open store once it knows what it is called."""
@@ -395,7 +371,3 @@ class Scheduler:
 def _own(tx: object) -> object:
     """Return the connection behind a handler's transaction; others pass as they are."""
     return tx.connection if isinstance(tx, JobTransaction) else tx
-
-
-def _is_job_class(decorated: object) -> TypeGuard[type[Job]]:
-    return isinstance(decorated, type) and issubclass(decorated, Job)
