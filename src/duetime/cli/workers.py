@@ -297,9 +297,8 @@ def _read_queue_limit(text: str) -> tuple[str, int | None]:
     if not separator:
         return name, None
     if not limit.isdecimal():
-        raise CommandFailure(
-            f"--queue {text!r}: the limit must be a whole number, as in mail=5", ExitCode.USAGE
-        )
+        problem = f"--queue {text!r}: the limit must be a whole number, as in mail=5"
+        raise CommandFailure(problem, ExitCode.USAGE)
     return name, int(limit)
 
 

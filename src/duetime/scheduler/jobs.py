@@ -33,7 +33,7 @@ from duetime.model.time import (
 from duetime.model.worker import CommandKind, NewCommand
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_job, job_not_found
+from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
 from duetime.scheduler.task import Call, EnqueueClient
 from duetime.stores.base import CancelAnswer, JobFilter, PruneResult, ReleaseAnswer, SnoozeAnswer, Store
@@ -114,9 +114,7 @@ def _enum_value(kind: type[E], value: str | None, *, what: str) -> E | None:
 
 RELEASE_TIMEOUT: Micros = 10 * SECOND
 """How long a worker may take to give a job back."""
-
-_FIRST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.1
+_BY_FORCE = "force=True takes it away all the same, and it may then run twice"
 
 
 async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
@@ -131,19 +129,16 @@ async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
     if not await store.send([ask]):
         # A worker without a lease starts nothing more.
         return (await store.release([job_id], force=False))[job_id]
-    pause = _FIRST_PAUSE
+    pauses = growing_pauses()
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT / SECOND):
             while answer is None:
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 1.5)
+                await asyncio.sleep(next(pauses))
                 job = await find_job(store, job_id)
                 answer = _answer_without_worker(job) if job.fence == held.fence else ReleaseAnswer.RELEASED
     except TimeoutError:
-        text = (
-            f"worker {held.worker} has not given job {job_id} back within {describe_duration(RELEASE_TIMEOUT)}; "
-            "force=True takes it away all the same, and it may then run twice"
-        )
+        within = describe_duration(RELEASE_TIMEOUT)
+        text = f"worker {held.worker} has not given job {job_id} back within {within}; {_BY_FORCE}"
         raise TimeoutError(text) from None
     return ReleaseAnswer.RELEASED if answer is ReleaseAnswer.WAITING else answer
 
@@ -238,10 +233,8 @@ class Jobs:
         micros = parse_duration(delay, what="delay")
         answer = (await self._store().snooze([job_id], delay=micros))[job_id]
         if answer is SnoozeAnswer.RUNNING:
-            text = (
-                f"job {job_id} is with a worker and cannot be put off; its handler can, with duetime.Snooze"
-            )
-            raise JobActive(text)
+            fix = "its handler can, with duetime.Snooze"
+            raise JobActive(f"job {job_id} is with a worker and cannot be put off; {fix}")
         _check_not_ended(job_id, answer)
 
     async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
@@ -257,10 +250,7 @@ class Jobs:
         else:
             answer = await request_release(self._store(), job_id)
         if answer is ReleaseAnswer.STARTED:
-            text = (
-                f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"
-            )
-            raise JobActive(text)
+            raise JobActive(f"job {job_id} has started; {_BY_FORCE}")
         _check_not_ended(job_id, answer)
         return answer
 

@@ -88,9 +88,8 @@ def existing_schedule(schedule: StoredSchedule | None, name: str) -> StoredSched
 def _readable(schedule: StoredSchedule) -> StoredSchedule:
     """Return a schedule that can be changed; raise `StoreError` for one whose row was edited by hand."""
     if (problem := row_problem(schedule)) is not None:
-        raise StoreError(
-            f"the row of schedule {schedule.name} cannot be read: {problem}; delete the schedule and put it again"
-        )
+        fix = "delete the schedule and put it again"
+        raise StoreError(f"the row of schedule {schedule.name} cannot be read: {problem}; {fix}")
     return schedule
 
 
@@ -109,14 +108,11 @@ async def _attempts(store: Store, names: list[str]) -> AsyncIterator[Instant]:
 async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefinition]) -> None:
     """Store the schedules that the code declares; what is unchanged is not written."""
     who = code_actor_name()
-    await change_schedules(store, {name: _decision(declared, who) for name, declared in schedules.items()})
 
+    def decision(declared: ScheduleDefinition) -> ScheduleDecision:
+        return lambda before, now: declare(before, declared.at(now), who=who, now=now)
 
-def _decision(declared: ScheduleDefinition, who: str) -> ScheduleDecision:
-    def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
-        return declare(before, declared.at(now), who=who, now=now)
-
-    return decide
+    await change_schedules(store, {name: decision(declared) for name, declared in schedules.items()})
 
 
 MAX_ACTOR_NAME = 200

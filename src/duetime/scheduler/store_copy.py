@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.errors import CopyDiffers, CopyError, CopyRefused
@@ -36,9 +37,8 @@ others, and a server may take no more than 16 MB, in which some characters count
 _DRAIN_POLL: Final = 0.1
 _WORKERS_SHOWN: Final = 5
 _EMPTY_NEEDED: Final = "to copy once more, use an empty database or another namespace"
-_CHANGED_MEANWHILE: Final = (
-    "something has written to one of them since the copy was begun: stop it, and run the same command again"
-)
+_CHANGED: Final = "something has written to one of them since the copy was begun"
+_CHANGED_MEANWHILE: Final = f"{_CHANGED}: stop it, and run the same command again"
 
 
 class NamedStore(NamedTuple):
@@ -109,20 +109,14 @@ async def _check_target(source: NamedStore, target: NamedStore) -> Instant | Non
     await _check_no_workers(source, target)
     mark = await _mark_of(identity, target)
     if mark is None:
-        found = [
-            kind for kind in RecordKind if await target.store.stretch(kind, after="", until=LAST_KEY, limit=1)
-        ]
-        if found:
-            listed = ", ".join(found)
-            raise CopyRefused(
-                f"{target.name} is not empty, it has {listed}; copy to an empty database or another namespace"
-            )
+        stretch = partial(target.store.stretch, after="", until=LAST_KEY, limit=1)
+        if found := [kind for kind in RecordKind if await stretch(kind)]:
+            fix = "copy to an empty database or another namespace"
+            raise CopyRefused(f"{target.name} is not empty, it has {', '.join(found)}; {fix}")
         _check_not_moved(source)
     elif mark.verb == _ENDED:
-        raise CopyRefused(
-            f"{target.name} was copied from there in full at {_shown(mark.at)} and may have run jobs since; "
-            f"{_EMPTY_NEEDED}"
-        )
+        done = f"{target.name} was copied from there in full at {_shown(mark.at)}"
+        raise CopyRefused(f"{done} and may have run jobs since; {_EMPTY_NEEDED}")
     # A source that an earlier run of this copy has marked may be read on.
     _check_not_moved(target)
     return None if mark is None else mark.at
@@ -140,20 +134,16 @@ def _mark_id(identity: str) -> str:
 
 def _check_not_moved(place: NamedStore) -> None:
     if (note := place.store.moved) is not None:
-        raise CopyRefused(
-            f"{note}, and the work goes on there; copy from there, or run `duetime reopen` to use it all the same"
-        )
+        fix = "copy from there, or run `duetime reopen` to use it all the same"
+        raise CopyRefused(f"{note}, and the work goes on there; {fix}")
 
 
 async def _drain_workers(store: Store, *, wait: Micros) -> None:
     """Have all workers stop as after a signal, and wait until they have or until the time is over."""
     reason = "the store is about to be copied"
-    await store.send(
-        [
-            NewCommand(id=new_job_id(), worker=worker.id, kind=CommandKind.STOP, reason=reason)
-            for worker in _alive(await store.workers())
-        ]
-    )
+    alive = [worker.id for worker in _alive(await store.workers())]
+    stop = partial(NewCommand, kind=CommandKind.STOP, reason=reason)
+    await store.send([stop(id=new_job_id(), worker=worker) for worker in alive])
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait / SECOND):
             while _alive(await store.workers()):  # noqa: ASYNC110 -- of other processes
@@ -171,10 +161,8 @@ async def _check_no_workers(source: NamedStore, target: NamedStore | None = None
         workers = [worker for worker in await target.store.workers() if worker.id not in copied]
         where = target.name
     if alive := [f"{worker.id} ({worker.host}, process {worker.pid})" for worker in _alive(workers)]:
-        raise CopyRefused(
-            f"workers run on {where}: {short_list(alive, most=_WORKERS_SHOWN)}; stop them and whatever starts them "
-            "again, or say --drain for those of the source"
-        )
+        fix = "stop them and whatever starts them again, or say --drain for those of the source"
+        raise CopyRefused(f"workers run on {where}: {short_list(alive, most=_WORKERS_SHOWN)}; {fix}")
 
 
 def _alive(workers: Iterable[StoredWorker]) -> list[StoredWorker]:
@@ -214,9 +202,8 @@ class _CopyRun(NamedTuple):
         """Raise `CopyRefused` if another run has taken over, and perhaps ended, or a worker has come to the target."""
         mark = await _mark_of(self.identity, self.target)
         if mark is None or mark.verb != _BEGUN or mark.detail.get("run") != self.run:
-            raise CopyRefused(
-                "the same copy was begun once more elsewhere, and this run gives way; wait for that one"
-            )
+            why = "the same copy was begun once more elsewhere, and this run gives way"
+            raise CopyRefused(f"{why}; wait for that one")
         await _check_no_workers(self.source, self.target)
 
     async def mend(self, kind: RecordKind) -> int:
@@ -251,13 +238,11 @@ class _CopyRun(NamedTuple):
         else:
             ours = dict(zip(COLUMNS[kind], source.row, strict=True))
             ended_there = theirs.get("finished_at") is not None and ours["finished_at"] is None
-            used = kind is RecordKind.JOBS and (
-                ended_there or int(theirs["fence"] or 0) > int(ours["fence"] or 0)
-            )
+            ran_there = int(theirs.get("fence") or 0) > int(ours.get("fence") or 0)
+            used = kind is RecordKind.JOBS and (ended_there or ran_there)
         if used:
-            raise CopyRefused(
-                f"the target has been used since its copy was begun, which {kind} {record.key} shows; {_EMPTY_NEEDED}"
-            )
+            why = f"the target has been used since its copy was begun, which {kind} {record.key} shows"
+            raise CopyRefused(f"{why}; {_EMPTY_NEEDED}")
 
     async def compare(self, kind: RecordKind) -> RecordChecksum:
         """Count both sides; raises `CopyDiffers` unless they are the same."""
@@ -267,10 +252,9 @@ class _CopyRun(NamedTuple):
             theirs = theirs.plus(await self._there(kind, part))
             self.progress(kind, len(part.records))
         if ours != theirs:
-            raise CopyDiffers(
-                f"{kind} differ: the source has {ours.count:,} with the checksum {ours.shown}, the copy has "
-                f"{theirs.count:,} with {theirs.shown}; {_CHANGED_MEANWHILE}"
-            )
+            there = f"the source has {ours.count:,} with the checksum {ours.shown}"
+            here = f"the copy has {theirs.count:,} with {theirs.shown}"
+            raise CopyDiffers(f"{kind} differ: {there}, {here}; {_CHANGED_MEANWHILE}")
         return ours
 
     async def mark_moved(self) -> None:

@@ -12,14 +12,11 @@ from duetime.model.stored import StoredWorker
 from duetime.model.text import check_reason
 from duetime.model.time import SECOND, Duration, Micros, describe_duration, parse_duration, to_datetime
 from duetime.model.worker import Command, CommandKind, NewCommand, WorkerId
-from duetime.scheduler.lookup import check_limit, worker_not_found
+from duetime.scheduler.lookup import check_limit, growing_pauses, worker_not_found
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.stores.base import Store
 
 DEFAULT_WAIT = "10s"
-
-_FIRST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.1
 
 
 class Workers:
@@ -98,17 +95,14 @@ class Workers:
         return (await self._answer(new, limit)).outcome if limit else None
 
     async def _answer(self, sent: NewCommand, limit: Micros) -> Command:
-        pause = _FIRST_PAUSE
+        pauses = growing_pauses()
         try:
             async with asyncio.timeout(limit / SECOND):
-                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:
-                    await asyncio.sleep(pause)
-                    pause = min(_LONGEST_PAUSE, pause * 1.5)
+                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:  # noqa: ASYNC110 -- of another process
+                    await asyncio.sleep(next(pauses))
         except TimeoutError:
-            text = (
-                f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}; "
-                "it will be carried out when the worker comes to it"
-            )
+            silent = f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}"
+            text = f"{silent}; it will be carried out when the worker comes to it"
             raise TimeoutError(text) from None
         if found[0].dropped:
             raise _worker_gone(await self._stored(sent.worker), sent.kind)
