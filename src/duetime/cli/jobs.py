@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, Unpack
 
 import click
@@ -173,12 +174,8 @@ async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timed
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
     been claimed by a worker or has ended.
     """
-
-    async def put_off(job_id: str) -> str:
-        await scheduler.jobs.snooze(job_id, delay)
-        return "snoozed"
-
-    return await ask_each(job_ids, put_off, _TEXTS | {"snoozed": "put off", "active": "is with a worker"})
+    texts = _TEXTS | {"snoozed": "put off", "active": "is with a worker"}
+    return await ask_each(job_ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
 
 
 @jobs.command()

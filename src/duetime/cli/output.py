@@ -8,22 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from typing import TypeAlias
 
 import click
 import msgspec
 
-from duetime.errors import (
-    ConfigError,
-    DuetimeError,
-    InvalidValue,
-    JobActive,
-    JobEnded,
-    JobNotFound,
-    ScheduleNotFound,
-    StoreError,
-    UnknownTask,
-    WorkerNotFound,
-)
+from duetime import errors
 from duetime.model.text import printable
 from duetime.model.urls import redact_text
 
@@ -106,10 +96,11 @@ class ExitCode(IntEnum):
     DATABASE = 4
 
 
-_ERRORS_OF_CODE: dict[ExitCode, tuple[type[DuetimeError], ...]] = {
-    ExitCode.DATABASE: (StoreError,),
-    ExitCode.NOT_FOUND: (JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound),
-    ExitCode.USAGE: (ConfigError, InvalidValue),
+_NOT_FOUND = (errors.JobNotFound, errors.ScheduleNotFound, errors.UnknownTask, errors.WorkerNotFound)
+_ERRORS_OF_CODE: dict[ExitCode, tuple[type[errors.DuetimeError], ...]] = {
+    ExitCode.DATABASE: (errors.StoreError,),
+    ExitCode.NOT_FOUND: _NOT_FOUND,
+    ExitCode.USAGE: (errors.ConfigError, errors.InvalidValue),
 }
 
 
@@ -123,9 +114,8 @@ class CommandFailure(click.ClickException):
 
 def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error."""
-    return next(
-        (code for code, kinds in _ERRORS_OF_CODE.items() if isinstance(error, kinds)), ExitCode.FAILURE
-    )
+    codes = (code for code, kinds in _ERRORS_OF_CODE.items() if isinstance(error, kinds))
+    return next(codes, ExitCode.FAILURE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +144,10 @@ class Answer:
 
 
 _REFUSALS: dict[type[Exception], str] = {
-    JobNotFound: "unknown",
-    ScheduleNotFound: "unknown",
-    JobActive: "active",
-    JobEnded: "finished",
+    errors.JobNotFound: "unknown",
+    errors.ScheduleNotFound: "unknown",
+    errors.JobActive: "active",
+    errors.JobEnded: "finished",
     TimeoutError: "unanswered",
 }
 
@@ -173,22 +163,26 @@ def answer_of_each(answers: Mapping[str, str], texts: Mapping[str, str]) -> Answ
     )
 
 
-async def collect_answers(names: Iterable[str], act: Callable[[str], Awaitable[str]]) -> dict[str, str]:
+NamedAction: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Does something to a job or schedule, and may say what."""
+
+
+async def collect_answers(names: Iterable[str], act: NamedAction, done: str = "") -> dict[str, str]:
     """Do something to each job or schedule, and go on when one is not there or refuses."""
     answers: dict[str, str] = {}
     for name in names:
         try:
-            answers[name] = await act(name)
+            answers[name] = await act(name) or done
         except tuple(_REFUSALS) as error:
             answers[name] = _REFUSALS[type(error)]
     return answers
 
 
 async def ask_each(
-    names: Iterable[str], act: Callable[[str], Awaitable[str]], texts: Mapping[str, str]
+    names: Iterable[str], act: NamedAction, texts: Mapping[str, str], done: str = ""
 ) -> Answer:
     """Do something to each job or schedule, and tell what became of each."""
-    return answer_of_each(await collect_answers(names, act), texts)
+    return answer_of_each(await collect_answers(names, act, done), texts)
 
 
 def confirm(expected: str, *, what: str, done: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, get_args
 from zoneinfo import ZoneInfo
 
@@ -118,31 +119,19 @@ async def show(scheduler: Scheduler, *, name: str) -> Answer:
 @click.option("--reason", help="Kept with the schedule, for others to read.")
 @option("--until", "WHEN", "Go on by itself then: in 2h, or at 2030-01-31T09:00:00Z.")
 @by_option
-def pause(
-    scheduler: Scheduler,
-    *,
-    names: tuple[str, ...],
-    reason: str | None,
-    until: datetime | timedelta | None,
-    by: str | None,
-) -> Coroutine[Any, Any, Answer]:
+async def pause(scheduler: Scheduler, *, names: tuple[str, ...], **given: Any) -> Answer:
     """Stop schedules from firing; what they have made and not started is taken back.
 
     `-` reads names from standard input. Exits with 3 when a schedule does not exist.
     """
-
-    async def act(name: str) -> str:
-        await scheduler.schedules.pause(name, reason=reason, until=until, by=by)
-        return "paused"
-
-    return ask_each(names, act, _ANSWER_TEXTS)
+    return await ask_each(names, partial(scheduler.schedules.pause, **given), _ANSWER_TEXTS, "paused")
 
 
 @schedules.command()
 @client_command
 @schedule_names_argument
 @by_option
-def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> Coroutine[Any, Any, Answer]:
+async def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> Answer:
     """Let paused schedules fire again, from now on; one record tells what has not run meanwhile.
 
     `-` reads names from standard input. Exits with 3 when a schedule does not exist.
@@ -152,7 +141,7 @@ def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> C
         answer = await scheduler.schedules.resume(name, by=by)
         return "parked" if (await scheduler.schedules.get(name)).parked_at is not None else answer
 
-    return ask_each(names, act, _ANSWER_TEXTS)
+    return await ask_each(names, act, _ANSWER_TEXTS)
 
 
 @schedules.command()

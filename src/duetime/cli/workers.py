@@ -7,7 +7,7 @@ import functools
 import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import click
 import msgspec
@@ -252,18 +252,7 @@ def log_options(command: F) -> F:
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
 @log_options
 def worker(
-    *,
-    target: str,
-    concurrency: int,
-    queues: tuple[str, ...],
-    grace: timedelta,
-    cpu_children: int | None,
-    cpu_max_jobs: int | None,
-    cpu_max_memory: str | None,
-    no_schedules: bool,
-    no_job_logs: bool,
-    log_level: str,
-    log_format: LogFormat,
+    *, target: str, queues: tuple[str, ...], no_schedules: bool, no_job_logs: bool, **given: Any
 ) -> None:
     """Run due jobs and fire schedules until stopped.
 
@@ -278,18 +267,10 @@ def worker(
       duetime worker jobs:scheduler
       duetime worker jobs:scheduler --concurrency 20 --queue default --queue mail=5
     """  # noqa: D301
-    settings: WorkerSettings = {
-        "concurrency": concurrency,
-        "queues": dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE],
-        "grace": grace,
-        "cpu_children": cpu_children,
-        "cpu_max_jobs": cpu_max_jobs,
-        "cpu_max_memory": cpu_max_memory,
-        "schedules": not no_schedules,
-        "capture_logs": not no_job_logs,
-    }
-    configure_logging(log_level, log_format)
-    run_until_stopped(load_scheduler(target), settings)
+    settings: dict[str, Any] = {"schedules": not no_schedules, "capture_logs": not no_job_logs}
+    settings["queues"] = dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE]
+    configure_logging(given.pop("log_level"), given.pop("log_format"))
+    run_until_stopped(load_scheduler(target), cast("WorkerSettings", settings | given))
 
 
 def _read_queue_limit(text: str) -> tuple[str, int | None]:

@@ -14,7 +14,16 @@ from duetime.model.callbacks import Callback
 from duetime.model.task import JobOptionValues, TaskOptionValues, task_options
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.registry import check_function
-from duetime.scheduler.task import AsyncTask, BlockingRequest, Call, EnqueueClient, Request, SyncTask, Task
+from duetime.scheduler.task import (
+    POSITIONAL_KINDS,
+    AsyncTask,
+    BlockingRequest,
+    Call,
+    EnqueueClient,
+    Request,
+    SyncTask,
+    Task,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,8 +124,8 @@ def task_of(owner: type) -> Task[..., Any]:
     """Return what a class was registered as; raises `InvalidTask` when it is abstract."""
     task: Task[..., Any] | None = vars(owner).get(TASK_ATTRIBUTE)
     if task is None:
-        text = f"{owner.__qualname__} is abstract, so it is not a task; write a subclass that defines what is missing"
-        raise InvalidTask(text)
+        fix = "write a subclass that defines what is missing"
+        raise InvalidTask(f"{owner.__qualname__} is abstract, so it is not a task; {fix}")
     return task
 
 
@@ -191,10 +200,8 @@ def _register(cls: type[Job], name: str | None) -> None:
     if abstract:
         return
     if scheduler is None:
-        _refuse_class(
-            cls,
-            f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at one of its bases",
-        )
+        fix = f"write class {cls.__name__}(Job, scheduler=...), here or at one of its bases"
+        _refuse_class(cls, f"has no scheduler: {fix}")
     setattr(cls, TASK_ATTRIBUTE, scheduler.add_task(_as_function(cls), name=name, options=checked))
 
 
@@ -224,17 +231,13 @@ def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
     check_function(run, name="run")
     signature = inspect.signature(run)
     parameters = list(signature.parameters.values())
-    if not parameters or parameters[0].kind not in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
+    if not parameters or parameters[0].kind not in POSITIONAL_KINDS:
         _refuse_class(cls, f"has run{signature}, which does not take self")
     try:
         inspect.signature(cls).bind()
     except TypeError as error:
-        _refuse_class(
-            cls, f"cannot be made without arguments ({error}), and each run makes a new one; pass them to run"
-        )
+        why = f"cannot be made without arguments ({error}), and each run makes a new one"
+        _refuse_class(cls, f"{why}; pass them to run")
     return signature.replace(parameters=parameters[1:])
 
 
@@ -252,9 +255,8 @@ def _annotations(cls: type[Job], run: Callable[..., Any]) -> dict[str, Any]:
 def _is_abstract(cls: type[Job]) -> bool:
     """Tell what ABCMeta will find; it looks only when the class is made, which is after this."""
     names = {*vars(cls)}.union(*(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__))
-    return any(
-        getattr(inspect.getattr_static(cls, name, None), "__isabstractmethod__", False) for name in names
-    )
+    members = (inspect.getattr_static(cls, name, None) for name in names)
+    return any(getattr(member, "__isabstractmethod__", False) for member in members)
 
 
 def _check_verbs(cls: type[Job]) -> None:

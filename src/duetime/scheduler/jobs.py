@@ -74,9 +74,8 @@ class Page(list[T]):
 def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
     """Check what a user asked for."""
     for name in query:
-        if name not in JobQuery.__optional_keys__:
-            text = f"unknown option {name!r}; options are {', '.join(sorted(JobQuery.__optional_keys__))}"
-            raise InvalidOption(text)
+        if name not in (options := sorted(JobQuery.__optional_keys__)):
+            raise InvalidOption(f"unknown option {name!r}; options are {', '.join(options)}")
     named: dict[str, Any] = {name: query.get(name) for name in ("task", "queue", "schedule", "key", "tag")}
     for name, asked in named.items():
         if isinstance(asked, str):

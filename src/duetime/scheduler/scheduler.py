@@ -8,7 +8,7 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, partial
-from typing import Any, ParamSpec, Self, TypeVar, Unpack, cast, overload
+from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.model.job import JobId
@@ -323,7 +323,7 @@ class Scheduler:
             await declare_schedules(self._opened(), self._registry.schedules)
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
-        if isinstance(decorated, type) and issubclass(decorated, Job):
+        if _is_job_class(decorated):
             return task_of(decorated)
         return cast("Task[..., Any]", decorated if isinstance(decorated, Task) else self.task(decorated))
 
@@ -371,3 +371,7 @@ class Scheduler:
 def _own(tx: object) -> object:
     """Return the connection behind a handler's transaction; others pass as they are."""
     return tx.connection if isinstance(tx, JobTransaction) else tx
+
+
+def _is_job_class(decorated: object) -> TypeGuard[type[Job]]:
+    return isinstance(decorated, type) and issubclass(decorated, Job)

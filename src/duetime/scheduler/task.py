@@ -36,7 +36,7 @@ _SAMPLE_ENDED = Ended(
     tags=(),
     **_NOTHING,
 )
-_POSITIONAL_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def callback_of(handler: Handler, *, owner: object) -> Callback:
@@ -63,7 +63,7 @@ def callback_of(handler: Handler, *, owner: object) -> Callback:
 def _ended_parameter(handler: Handler) -> str:
     """Return the name of the parameter that takes the `Ended`."""
     parameters = inspect.signature(handler.function).parameters.values()
-    fitting = [p for p in parameters if p.kind in _POSITIONAL_KINDS]
+    fitting = [p for p in parameters if p.kind in POSITIONAL_KINDS]
     required = [p for p in fitting if p.default is p.empty]
     if not fitting or len(required) > 1:
         raise _not_a_callback(handler, "it does not")

@@ -72,7 +72,7 @@ class Workers:
         most = check_limit(limit)
         await self._stored(worker_id)
         found = await self._store().commands_of(worker_id, limit=most)
-        return [CommandRecord.from_stored(one) for one in found]
+        return [CommandRecord.from_row(one) for one in found]
 
     async def list(self) -> list[WorkerRecord]:
         """Return all workers that are known, newest first; those that are gone are kept for a while."""
@@ -98,7 +98,8 @@ class Workers:
         pauses = growing_pauses()
         try:
             async with asyncio.timeout(limit / SECOND):
-                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:  # noqa: ASYNC110 -- of another process
+                # Another process answers, by way of the store.
+                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:  # noqa: ASYNC110
                     await asyncio.sleep(next(pauses))
         except TimeoutError:
             silent = f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}"
