@@ -239,7 +239,8 @@ _TYPES = {"DURATION": read_duration, "MOMENT": read_moment, "WHEN": read_moment_
 
 def option(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
     """Add an option with a value, by default of the type that its metavar stands for, else text."""
-    return click.option(name, metavar=metavar, help=text, **{"type": _TYPES.get(metavar), **more})
+    more.setdefault("type", _TYPES.get(metavar))
+    return click.option(name, metavar=metavar, help=text, **more)
 
 
 def all_options(*options: Callable[[F], F]) -> Callable[[F], F]:

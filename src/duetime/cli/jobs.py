@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, Unpack
 import click
 import msgspec
 
+from duetime.cli import output
 from duetime.cli.command import (
     client_command,
     dry_run_option,
@@ -23,21 +24,7 @@ from duetime.cli.command import (
     target_command,
     watch_command,
 )
-from duetime.cli.output import (
-    Answer,
-    ExitCode,
-    answer_of_each,
-    ask_each,
-    collect_answers,
-    record_lines,
-    relative_time,
-    say,
-    say_json,
-    say_lines,
-    shortened,
-    table_or,
-    text_lines,
-)
+from duetime.cli.output import Answer, ExitCode
 from duetime.errors import JobNotFound, ScheduleNotFound
 from duetime.model.job import JobId
 from duetime.model.queues import Registry
@@ -97,7 +84,7 @@ async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
     head = ("ID", "TASK", "STATE", "WHEN", "TRY", "ERROR")
     return Answer(
         values=[_job_values(job) for job in found],
-        lines=(*table_or("no jobs", head, (_job_row(job, now) for job in found)), *more),
+        lines=(*output.table_or("no jobs", head, (_job_row(job, now) for job in found)), *more),
         # JSON has no place for the cursor.
         json_notes=more,
     )
@@ -130,11 +117,11 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
         "finished": "had ended already",
     }
     if not dry_run:
-        return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
+        return output.answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
     answers = dict.fromkeys(job_ids, "unknown")
     meaning = {State.PENDING: "cancelled", State.RUNNING: "requested"}
     answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(job_ids)}
-    return answer_of_each(answers, texts)
+    return output.answer_of_each(answers, texts)
 
 
 @jobs.command()
@@ -156,9 +143,9 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
         return "enqueued"
 
     texts = _TEXTS | {"enqueued": "runs again as", "active": "still waits or runs"}
-    answers = await collect_answers(job_ids, again)
+    answers = await output.collect_answers(job_ids, again)
     return replace(
-        answer_of_each(answers, texts),
+        output.answer_of_each(answers, texts),
         values={one: {"answer": answer, "id": new.get(one)} for one, answer in answers.items()},
         lines=(f"{one}  {texts[answer]} {new.get(one, '')}".rstrip() for one, answer in answers.items()),
     )
@@ -175,7 +162,7 @@ async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timed
     been claimed by a worker or has ended.
     """
     texts = _TEXTS | {"snoozed": "put off", "active": "is with a worker"}
-    return await ask_each(job_ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
+    return await output.ask_each(job_ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
 
 
 @jobs.command()
@@ -206,7 +193,7 @@ async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool
         "active": "has started; --force takes it away all the same",
         "unanswered": "its worker does not give it back; --force takes it away all the same",
     }
-    return await ask_each(job_ids, take, _TEXTS | texts)
+    return await output.ask_each(job_ids, take, _TEXTS | texts)
 
 
 class JobStage(NamedTuple):
@@ -320,7 +307,7 @@ async def logs(scheduler: Scheduler, *, job_id: str, follow: bool, as_json: bool
         return
     found = await scheduler.jobs.logs(job_id)
     if as_json:
-        say_json([_log_values(part) for part in found])
+        output.say_json([_log_values(part) for part in found])
     else:
         printer.print(found)
 
@@ -358,16 +345,16 @@ class LogPrinter:
         """Print parts that follow those printed before."""
         for part in parts:
             if self._as_json:
-                say_json(_log_values(part), indent=None)
+                output.say_json(_log_values(part), indent=None)
                 continue
             if part.fence != self._fence:
                 if self._fence is not None:
-                    say(f"== try {part.attempt}")
+                    output.say(f"== try {part.attempt}")
                 self._fence, self._expected = part.fence, 1
             if missing := part.line - self._expected:
-                say(f"… {missing} lines are missing here …")
+                output.say(f"… {missing} lines are missing here …")
             self._expected = part.past
-            say_lines(part.text)
+            output.say_lines(part.text)
 
 
 def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
@@ -378,21 +365,21 @@ def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
     printer.print(news.logs)
     if news.progressed and as_json:
         values = {"kind": "progress", "id": job.id, "progress": job.progress, "note": job.progress_note}
-        say_json(values, indent=None)
+        output.say_json(values, indent=None)
     elif news.progressed:
-        say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
+        output.say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
     if news.moved and ended:
         _print_stage(job, as_json=as_json)
 
 
 def _print_stage(job: StoredJob, *, as_json: bool) -> None:
-    state, why = stage_of(job).state, shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
+    state, why = stage_of(job).state, output.shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
     at = to_datetime(stage_time(job)).isoformat(timespec="milliseconds")
     if as_json:
         values = {"kind": "state", "id": job.id, "task": job.task, "state": state, "attempt": job.attempt}
-        say_json(values | {"at": at, "error": job.error, "reason": job.reason}, indent=None)
+        output.say_json(values | {"at": at, "error": job.error, "reason": job.reason}, indent=None)
     else:
-        say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
+        output.say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
 
 
 def _log_values(part: LogPart) -> dict[str, object]:
@@ -449,7 +436,7 @@ async def explain(scheduler: Scheduler, *, subject: str, at: datetime | None) ->
       duetime explain nightly-report --at "2026-11-15 03:00"
     """  # noqa: D301
     found = await _explain_job_or_schedule(scheduler, subject, at)
-    return Answer(values=msgspec.to_builtins(found), lines=text_lines(str(found)))
+    return Answer(values=msgspec.to_builtins(found), lines=output.text_lines(str(found)))
 
 
 async def _explain_job_or_schedule(
@@ -472,14 +459,14 @@ def _given_options(given: dict[str, Any]) -> JobOptionValues:
 
 
 def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[AttemptRecord]) -> Iterator[str]:
-    yield from record_lines(values, without="traceback")
+    yield from output.record_lines(values, without="traceback")
     for number, attempt in enumerate(attempts, 1):
         when = attempt.ended_at or attempt.started_at or attempt.due_at
         wrong = "" if attempt.error is None else f": {attempt.error}"
         yield f"try {number:<12} {when.isoformat()} {attempt.outcome}{wrong}"
     if job.traceback is not None:
         yield ""
-        yield from text_lines(job.traceback)
+        yield from output.text_lines(job.traceback)
 
 
 def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, str]:
@@ -488,8 +475,8 @@ def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, st
         verb, at = "ended", job.finished_at
     elif job.state is State.RUNNING and job.started_at is not None:
         verb, at = "started", job.started_at
-    wrong = shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
-    return job.id, job.task, job.state, f"{verb} {relative_time(at, now)}", str(job.attempt), wrong
+    wrong = output.shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
+    return job.id, job.task, job.state, f"{verb} {output.relative_time(at, now)}", str(job.attempt), wrong
 
 
 def _job_values(job: JobRecord) -> dict[str, object]:

@@ -369,7 +369,7 @@ def _record_values(job: JobRecord) -> dict[str, object]:
 
 def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:
     """Return a schedule as JSON values, lengths of time in seconds."""
-    values = {field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)}
+    values: dict[str, object] = {f.name: json_value(getattr(schedule, f.name)) for f in fields(schedule)}
     return values | {"trigger": schedule.trigger.to_spec(), "task_known": fleet.knows(schedule.task)}
 
 

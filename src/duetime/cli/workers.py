@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar, cast, get_args
 import click
 import msgspec
 
+from duetime.cli import output
 from duetime.cli.command import (
     client_command,
     load_scheduler,
@@ -19,16 +20,7 @@ from duetime.cli.command import (
     store_time,
     words_argument,
 )
-from duetime.cli.output import (
-    Answer,
-    CommandFailure,
-    ExitCode,
-    exit_code_of,
-    record_lines,
-    relative_time,
-    shortened,
-    table_or,
-)
+from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.scheduler.lookup import worker_not_found
@@ -89,7 +81,7 @@ async def list_workers(scheduler: Scheduler, *, everyone: bool) -> Answer:
     head = ("ID", "STATE", "HOST", "PID", "QUEUES", "RUNNING", "DONE", "FAILED", "STARTED", "HEARD OF")
     return Answer(
         values=[_worker_values(worker) for worker in found],
-        lines=table_or("no workers", head, (_worker_row(worker, now) for worker in found)),
+        lines=output.table_or("no workers", head, (_worker_row(worker, now) for worker in found)),
     )
 
 
@@ -102,7 +94,7 @@ async def show(scheduler: Scheduler, *, worker_id: str) -> Answer:
     commands, values = await scheduler.workers.commands(worker.id), _worker_values(worker)
     return Answer(
         values=values | {"commands": [msgspec.to_builtins(command) for command in commands]},
-        lines=(*record_lines(values), *map(_command_line, commands)),
+        lines=(*output.record_lines(values), *map(_command_line, commands)),
     )
 
 
@@ -148,7 +140,7 @@ async def _replies_of_workers(scheduler: Scheduler, send: SendCommand, ids: Sequ
         try:
             return await send(worker_id), None, ExitCode.OK
         except (WorkerGone, WorkerNotFound, TimeoutError) as error:
-            return None, str(error), exit_code_of(error)
+            return None, str(error), output.exit_code_of(error)
 
     known = await scheduler.workers.list()
     alive = [worker for worker in known if worker.state == "alive"]
@@ -169,7 +161,7 @@ def _reply_lines(worker_id: str, reply: str | None) -> Iterator[str]:
 
 
 def _command_line(command: CommandRecord) -> str:
-    outcome = shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
+    outcome = output.shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
     dropped = "dropped: " if command.dropped else ""
     return f"{'told':16} {command.created_at.isoformat()} {command.kind}: {dropped}{outcome}"
 
@@ -199,8 +191,8 @@ def _worker_row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
         f"{worker.running}/{worker.slots}",
         str(worker.done),
         str(worker.failed),
-        relative_time(worker.started_at, now),
-        relative_time(worker.heartbeat_at, now),
+        output.relative_time(worker.started_at, now),
+        output.relative_time(worker.heartbeat_at, now),
     )
 
 
