@@ -28,30 +28,29 @@ from duetime.stores.base import Store
 from duetime.stores.open import open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
-AnsweringFunction: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]
+PendingAnswer: TypeAlias = Coroutine[Any, Any, Answer]
+Answering: TypeAlias = Callable[..., PendingAnswer]
 """Takes a scheduler, and by name the options of its command."""
 
 _OUR_FOLDER = str(Path(__file__).parents[1])
 
 
-def client_command(function: AnsweringFunction) -> Callable[..., None]:
+def client_command(function: Answering) -> Callable[..., None]:
     """Make a command of a function that takes a scheduler and returns an answer: by --url, --namespace and --json.
 
     The scheduler is open while the coroutine runs. What a plain function does before it returns its coroutine, such
     as to ask for a confirmation, comes before anything is opened.
     """
-    return database_options(
-        _command(function, lambda given: client(given.pop("url"), given.pop("namespace")))
-    )
+    return database_options(_command(function, lambda args: client(args.pop("url"), args.pop("namespace"))))
 
 
-def target_command(function: AnsweringFunction) -> Callable[..., None]:
+def target_command(function: Answering) -> Callable[..., None]:
     """Make a command in the same way, for the scheduler that the argument MODULE:OBJECT names."""
     argument = click.argument("target", metavar="MODULE:OBJECT")
     return argument(_command(function, lambda given: load_scheduler(given.pop("target"))))
 
 
-def app_command(function: AnsweringFunction) -> Callable[..., None]:
+def app_command(function: Answering) -> Callable[..., None]:
     """Make a command in the same way, with a client, or with the code of --app, which alone can check ARGUMENTS."""
 
     def choose(given: dict[str, Any]) -> Scheduler:
@@ -65,9 +64,7 @@ def app_command(function: AnsweringFunction) -> Callable[..., None]:
     return database_options(option("--app", "MODULE:OBJECT", text)(_command(function, choose)))
 
 
-def _command(
-    function: AnsweringFunction, choose: Callable[[dict[str, Any]], Scheduler]
-) -> Callable[..., None]:
+def _command(function: Answering, choose: Callable[[dict[str, Any]], Scheduler]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*, as_json: bool, **given: Any) -> None:
         scheduler = choose(given)
@@ -76,7 +73,7 @@ def _command(
     return json_option(run)
 
 
-def answer_command(function: AnsweringFunction) -> Callable[..., None]:
+def answer_command(function: Answering) -> Callable[..., None]:
     """Make a command of a function that takes its options alone and returns an answer."""
 
     @functools.wraps(function)
@@ -101,7 +98,7 @@ def watch_command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callabl
     return database_options(json_option(run))
 
 
-def run_answer(scheduler: Scheduler, work: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
+def run_answer(scheduler: Scheduler, work: PendingAnswer, *, as_json: bool) -> None:
     """Open a scheduler, run the work of a command, and print its answer."""
 
     async def run() -> Answer:
@@ -234,10 +231,15 @@ def _read_iso(text: str, problem: str) -> datetime:
         raise click.BadParameter(f"{text!r} is {problem}") from None
 
 
-_TYPES = {"DURATION": read_duration, "MOMENT": read_moment, "WHEN": read_moment_or_duration, "N": int}
+_TYPES: dict[str | None, Any] = {
+    "DURATION": read_duration,
+    "MOMENT": read_moment,
+    "WHEN": read_moment_or_duration,
+    "N": int,
+}
 
 
-def option(name: str, metavar: str, text: str, **more: Any) -> Callable[[F], F]:
+def option(name: str, metavar: str | None, text: str, **more: Any) -> Callable[[F], F]:
     """Add an option with a value, by default of the type that its metavar stands for, else text."""
     more.setdefault("type", _TYPES.get(metavar))
     return click.option(name, metavar=metavar, help=text, **more)

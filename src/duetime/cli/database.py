@@ -69,12 +69,11 @@ async def migrate(*, url: str | None, namespace: str, sql: bool, check: bool) ->
 
 
 def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
-    if status.found > status.wanted:
-        return (
-            f"the tables are version {status.found}, this code knows up to {status.wanted}: upgrade duetime"
-        )
+    found, wanted = status.found, status.wanted
+    if found > wanted:
+        return f"the tables are version {found}, this code knows up to {wanted}: upgrade duetime"
     if not status.pending:
-        return f"the tables are up to date, version {status.found}"
+        return f"the tables are up to date, version {found}"
     steps = ", ".join(status.pending)
     return f"missing: {steps}; run `duetime migrate`" if check else f"applied: {steps}"
 

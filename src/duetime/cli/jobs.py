@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -15,6 +15,7 @@ import msgspec
 
 from duetime.cli import output
 from duetime.cli.command import (
+    PendingAnswer,
     client_command,
     dry_run_option,
     job_ids_argument,
@@ -394,9 +395,7 @@ def _log_values(part: LogPart) -> dict[str, object]:
 @option("--at", "MOMENT", "Run it then: 2030-01-31T09:00:00+01:00.")
 @click.option("--queue", help="Put it into this queue instead of the task's own.")
 @click.option("--priority", type=int, help="From 0 (first) to 9, instead of the task's own.")
-def enqueue(
-    scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **given: Any
-) -> Coroutine[Any, Any, Answer]:
+def enqueue(scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **given: Any) -> PendingAnswer:
     """Store a job that calls TASK, and print its id.
 
     ARGUMENTS are name=value pairs, read as the type of the parameter, or one JSON object or array.

@@ -163,11 +163,11 @@ def answer_of_each(answers: Mapping[str, str], texts: Mapping[str, str]) -> Answ
     )
 
 
-NamedAction: TypeAlias = Callable[[str], Awaitable[str | None]]
+Action: TypeAlias = Callable[[str], Awaitable[str | None]]
 """Does something to a job or schedule, and may say what."""
 
 
-async def collect_answers(names: Iterable[str], act: NamedAction, done: str = "") -> dict[str, str]:
+async def collect_answers(names: Iterable[str], act: Action, done: str = "") -> dict[str, str]:
     """Do something to each job or schedule, and go on when one is not there or refuses."""
     answers: dict[str, str] = {}
     for name in names:
@@ -178,9 +178,7 @@ async def collect_answers(names: Iterable[str], act: NamedAction, done: str = ""
     return answers
 
 
-async def ask_each(
-    names: Iterable[str], act: NamedAction, texts: Mapping[str, str], done: str = ""
-) -> Answer:
+async def ask_each(names: Iterable[str], act: Action, texts: Mapping[str, str], done: str = "") -> Answer:
     """Do something to each job or schedule, and tell what became of each."""
     return answer_of_each(await collect_answers(names, act, done), texts)
 

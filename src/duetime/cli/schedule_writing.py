@@ -6,13 +6,15 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import click
 
 from duetime.cli.command import (
+    PendingAnswer,
     all_options,
     app_command,
     by_option,
@@ -80,7 +82,7 @@ def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], Schedule
 @by_option
 def put(
     scheduler: Scheduler, *, name: str, task: str, arguments: tuple[str, ...], by: str | None, **given: Any
-) -> Coroutine[Any, Any, Answer]:
+) -> PendingAnswer:
     """Store a schedule that calls TASK, in place of the one of this name if there is one.
 
     All of it is replaced: arguments and options that are not given are as for a new schedule. To change some and keep
@@ -99,10 +101,8 @@ def put(
     args, kwargs = read_arguments(handler, arguments)
 
     async def act() -> Answer:
-        answer = await scheduler.schedules.put(
-            name, trigger, task, args=args, kwargs=kwargs, by=by, **policies
-        )
-        return await _outcome(scheduler, name, answer)
+        done = await scheduler.schedules.put(name, trigger, task, args=args, kwargs=kwargs, by=by, **policies)
+        return await _outcome(scheduler, name, done)
 
     return act()
 
@@ -115,7 +115,7 @@ def put(
 @by_option
 def edit(
     scheduler: Scheduler, *, name: str, arguments: tuple[str, ...], by: str | None, **given: Any
-) -> Coroutine[Any, Any, Answer]:
+) -> PendingAnswer:
     """Change what is given of a schedule, and nothing else.
 
     ARGUMENTS take the place of the schedule's own: name=value pairs, or one JSON object or array. They are checked
@@ -248,16 +248,13 @@ def import_(
     source = "standard input" if name == "-" else name
 
     async def act() -> Answer:
-        done = await scheduler.schedules.import_(
-            text, format=kind, check=not no_check, source=source, by=by, dry_run=dry_run
-        )
-        outcomes = (
-            f"{schedule}  {'would be ' if dry_run and outcome != 'unchanged' else ''}{outcome}"
-            for schedule, outcome in done.schedules.items()
-        )
+        load = partial(scheduler.schedules.import_, text, format=kind, check=not no_check, source=source)
+        done = await load(by=by, dry_run=dry_run)
+        would = {answer: "would be " for answer in ("created", "changed") if dry_run}
+        outcomes = [f"{name}  {would.get(answer, '')}{answer}" for name, answer in done.schedules.items()]
         return Answer(
             values={"dry_run": dry_run, "schedules": dict(done.schedules), "notes": list(done.notes)},
-            lines=outcomes if done.schedules else ["no schedules"],
+            lines=outcomes or ["no schedules"],
             notes=[f"{source}: {note}" for note in done.notes],
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +13,7 @@ import click
 import msgspec
 
 from duetime.cli.command import (
+    PendingAnswer,
     app_command,
     by_option,
     client_command,
@@ -152,7 +153,7 @@ async def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None
 @dry_run_option
 def delete(
     scheduler: Scheduler, *, names: tuple[str, ...], yes: bool, by: str | None, dry_run: bool
-) -> Coroutine[Any, Any, Answer]:
+) -> PendingAnswer:
     """Remove schedules, and take back what they have made and not started; their records stay.
 
     One that code declares comes back when a worker with that code starts. On a terminal the name is asked for, or

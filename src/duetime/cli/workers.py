@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar, cast, get_args
 
@@ -14,6 +14,7 @@ import msgspec
 
 from duetime.cli import output
 from duetime.cli.command import (
+    PendingAnswer,
     client_command,
     load_scheduler,
     option,
@@ -60,7 +61,7 @@ def worker_command(function: Callable[..., SendCommand]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(
         scheduler: Scheduler, *, worker_ids: tuple[str, ...], everyone: bool, **given: Any
-    ) -> Coroutine[Any, Any, Answer]:
+    ) -> PendingAnswer:
         if bool(worker_ids) == everyone:
             raise CommandFailure("name the workers or say --all", ExitCode.USAGE)
         return _replies_of_workers(scheduler, function(scheduler, **given), worker_ids)
@@ -209,10 +210,8 @@ _FORMATS = click.Choice(get_args(LogFormat))
 
 def log_options(command: F) -> F:
     """Add the options that say how much to log, and how."""
-    level = click.option(
-        "--log-level", type=_LEVELS, default="info", help="How much to say, on standard error."
-    )
-    style = click.option("--log-format", type=_FORMATS, default="console", help="For people or for machines.")
+    level = option("--log-level", None, "How much to say, on standard error.", type=_LEVELS, default="info")
+    style = option("--log-format", None, "For people or for machines.", type=_FORMATS, default="console")
     return level(style(command))
 
 

@@ -7,7 +7,7 @@ import types
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, ClassVar, NoReturn, ParamSpec, Protocol, TypeVar, Unpack, cast, overload
+from typing import Any, ClassVar, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.callbacks import Callback
@@ -64,17 +64,16 @@ class TaskOf:
         return task_of(owner)
 
 
+_Enqueue: TypeAlias = Callable[P, Coroutine[Any, Any, JobHandle[R]]]
+
+
 class EnqueueOf:
     """`Report.enqueue(...)`."""
 
     @overload
-    def __get__(
-        self, instance: object, owner: type[AsyncRun[P, R]], /
-    ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
+    def __get__(self, instance: object, owner: type[AsyncRun[P, R]], /) -> _Enqueue[P, R]: ...
     @overload
-    def __get__(
-        self, instance: object, owner: type[SyncRun[P, R]], /
-    ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
+    def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> _Enqueue[P, R]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
         return task_of(owner).enqueue
 

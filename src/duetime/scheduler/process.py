@@ -108,9 +108,8 @@ async def _work(scheduler: Scheduler, settings: WorkerSettings) -> int:
     """Run a worker until it is stopped and return how many of its jobs would not end."""
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running:
-            log.info(
-                "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
-            )
+            place = redact(scheduler.url)
+            log.info("working on %s: %s; stop with Ctrl-C or SIGTERM", place, _doing(settings))
             signals.stop(running)
             await running.asked_to_stop()
     if running.lost is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, cast, overload
@@ -38,8 +38,10 @@ from duetime.scheduler.schedule_changes import declare_schedules
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
+    AnyFunction,
     AsyncTask,
     Call,
+    Calls,
     SyncTask,
     Task,
     TaskDecorator,
@@ -197,9 +199,7 @@ class Scheduler:
         [job_id] = await store.enqueue([call.job])
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 
-    async def enqueue_many(
-        self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
-    ) -> list[JobHandle[Any]]:
+    async def enqueue_many(self, calls: Calls, /, *, tx: object | None = None) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
         store, calls = self._opened(), checked_calls(calls)
         check_not_moved(store)
@@ -212,9 +212,7 @@ class Scheduler:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
 
-    def enqueue_many_blocking(
-        self, calls: Iterable[Call[Any]], /, *, tx: object = None
-    ) -> list[JobHandle[Any]]:
+    def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
         calls = checked_calls(calls)
         jobs = [call.job for call in calls]
@@ -327,9 +325,7 @@ class Scheduler:
             return task_of(decorated)
         return cast("Task[..., Any]", decorated if isinstance(decorated, Task) else self.task(decorated))
 
-    def add_task(
-        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
-    ) -> Task[..., Any]:
+    def add_task(self, function: AnyFunction, *, name: str | None, options: TaskOptions) -> Task[..., Any]:
         """Register a function as a task with options that are read already; `task` is the verb for users."""
         if isinstance(function, Task):
             why = "is a task already; put @scheduler.task below @scheduler.schedule"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
@@ -11,7 +11,7 @@ from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.schedules import Schedules
-from duetime.scheduler.task import Call
+from duetime.scheduler.task import Calls
 from duetime.scheduler.workers import Workers
 
 if TYPE_CHECKING:
@@ -136,9 +136,7 @@ class BlockingScheduler:
         self.workers = BlockingWorkers(scheduler.workers, portal)
         self.prune = BlockingPruning(scheduler.prune, portal)
 
-    def enqueue_many(
-        self, calls: Iterable[Call[Any]], *, tx: object | None = None
-    ) -> list[BlockingHandle[Any]]:
+    def enqueue_many(self, calls: Calls, *, tx: object | None = None) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
         handles = self._scheduler.enqueue_many_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]

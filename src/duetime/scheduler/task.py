@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -128,6 +128,7 @@ def _read_value(text: str, kind: Any) -> object:
         return text
 
 
+AnyFunction: TypeAlias = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -142,7 +143,10 @@ class Call(NamedTuple, Generic[R_co]):
     """What is noted with it."""
 
 
-def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
+Calls: TypeAlias = Iterable[Call[Any]]
+
+
+def checked_calls(calls: Calls) -> list[Call[Any]]:
     """Return the calls to enqueue; raise `InvalidArguments` when they are anything else."""
     found = list(calls)
     # One call alone is a tuple, and no list of calls.
@@ -159,9 +163,7 @@ class EnqueueClient(Protocol):
         """Where verbs run for callers without an event loop."""
         ...
 
-    def add_task(
-        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
-    ) -> Task[..., Any]:
+    def add_task(self, function: AnyFunction, *, name: str | None, options: TaskOptions) -> Task[..., Any]:
         """Register a function as a task."""
         ...
 
@@ -169,9 +171,7 @@ class EnqueueClient(Protocol):
         """Store one request."""
         ...
 
-    def enqueue_many_blocking(
-        self, calls: Iterable[Call[Any]], /, *, tx: object = None
-    ) -> list[JobHandle[Any]]:
+    def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...
 
@@ -286,10 +286,7 @@ def _common_fields(handler: Handler, given: JobOptions, terms: JobTerms) -> tupl
     queue = defaults.queue if given.queue is None else given.queue
     priority = defaults.priority if given.priority is None else given.priority
     rest = (given.at, given.delay, queue, priority, defaults.on_crash, given.retries, given.timeout)
-    _id, _task, _payload, *common = NewJob(
-        "", "", "", *rest, terms=terms, key=given.key, expires_at=given.expires_at
-    )
-    return tuple(common)
+    return NewJob("", "", "", *rest, terms=terms, key=given.key, expires_at=given.expires_at)[3:]
 
 
 def result_reader(handler: Handler) -> Callable[[str], Any]:
