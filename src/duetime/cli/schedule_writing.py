@@ -13,21 +13,8 @@ from typing import Any, cast, get_args
 
 import click
 
-from duetime.cli.command import (
-    PendingAnswer,
-    all_options,
-    app_command,
-    by_option,
-    client,
-    database_options,
-    dry_run_option,
-    json_option,
-    load_scheduler,
-    option,
-    run_answer,
-    store_time,
-    target_command,
-)
+from duetime.cli import command
+from duetime.cli.command import PendingAnswer, all_options, option
 from duetime.cli.output import Answer, CommandFailure, ExitCode, moment_text, say
 from duetime.model.schedule.files import read_trigger
 from duetime.model.schedule.options import ScheduleOptionValues
@@ -74,12 +61,12 @@ def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], Schedule
 
 
 @click.command()
-@target_command
+@command.target_command
 @click.argument("name")
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
 @definition_options
-@by_option
+@command.by_option
 def put(
     scheduler: Scheduler, *, name: str, task: str, arguments: tuple[str, ...], by: str | None, **given: Any
 ) -> PendingAnswer:
@@ -108,11 +95,11 @@ def put(
 
 
 @click.command()
-@app_command
+@command.app_command
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
 @definition_options
-@by_option
+@command.by_option
 def edit(
     scheduler: Scheduler, *, name: str, arguments: tuple[str, ...], by: str | None, **given: Any
 ) -> PendingAnswer:
@@ -151,7 +138,7 @@ async def new_arguments(scheduler: Scheduler, name: str, given: tuple[str, ...])
 
 async def _outcome(scheduler: Scheduler, name: str, answer: str) -> Answer:
     """Tell what came of it, and when the schedule runs next."""
-    schedule, now = await scheduler.schedules.get(name), await store_time(scheduler)
+    schedule, now = await scheduler.schedules.get(name), await command.store_time(scheduler)
     following, searched = schedule.next_at, schedule.searched_until
     next_at = None if following is None else following.isoformat()
     lines = [f"{name}  {answer}: {schedule.description}"]
@@ -174,7 +161,7 @@ _format_option = click.option(
 
 
 @click.command()
-@database_options
+@command.database_options
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @_format_option
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
@@ -194,7 +181,7 @@ def export(
     kind = style or _format_by_name(output)
 
     async def read() -> ScheduleExport:
-        async with client(url, namespace) as scheduler:
+        async with command.client(url, namespace) as scheduler:
             return await scheduler.schedules.export(names or None, format=kind)
 
     made = asyncio.run(read())
@@ -208,13 +195,13 @@ def export(
 
 
 @click.command("import")
-@database_options
+@command.database_options
 @click.argument("words", metavar="[MODULE:OBJECT] FILE", nargs=-1, required=True)
 @_format_option
 @click.option("--no-check", is_flag=True, help="Take tasks and arguments as they are, without the code.")
-@by_option
-@dry_run_option
-@json_option
+@command.by_option
+@command.dry_run_option
+@command.json_option
 def import_(
     *,
     url: str | None,
@@ -243,7 +230,7 @@ def import_(
     if not no_check and len(targets) != 1:
         raise CommandFailure("give MODULE:OBJECT and a file, or --no-check and a file", ExitCode.USAGE)
     text = _read_file(name)
-    scheduler = client(url, namespace) if no_check else load_scheduler(targets[0])
+    scheduler = command.client(url, namespace) if no_check else command.load_scheduler(targets[0])
     kind = style or _format_by_name(None if name == "-" else Path(name))
     source = "standard input" if name == "-" else name
 
@@ -258,7 +245,7 @@ def import_(
             notes=[f"{source}: {note}" for note in done.notes],
         )
 
-    run_answer(scheduler, act(), as_json=as_json)
+    command.run_answer(scheduler, act(), as_json=as_json)
 
 
 def _format_by_name(path: Path | None) -> str:

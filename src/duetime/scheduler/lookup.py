@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -15,8 +14,6 @@ from duetime.model.text import check_whole
 from duetime.model.worker import WorkerId
 from duetime.runtime.running.handler import Handler
 from duetime.stores.base import Store
-
-log = logging.getLogger("duetime.store")
 
 MAX_PAGE: Final = 1_000
 
@@ -73,12 +70,6 @@ def check_not_moved(store: Store) -> None:
     """Raise `StoreMoved` for a store that was copied: its jobs run elsewhere, and no one would run new ones."""
     if store.moved is not None:
         raise StoreMoved(store.moved)
-
-
-def warn_if_moved(store: Store) -> None:
-    """Warn on opening, where reading is still allowed."""
-    if store.moved is not None:
-        log.warning("%s", StoreMoved(store.moved))
 
 
 def growing_pauses(longest: float = 0.1) -> Iterator[float]:

@@ -40,14 +40,9 @@ class ScheduleDefinition:
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
-    @property
-    def seeded(self) -> Trigger:
-        """The trigger as it was written, spread by the name of the schedule."""
-        return self.trigger.seeded(self.name)
-
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
-        seeded = self.seeded
+        seeded = self.trigger.seeded(self.name)
         anchored = seeded.anchored(now)
         task, own = self.handler.options, self.options
         new = StoredSchedule(

@@ -107,7 +107,7 @@ async def _attempts(store: Store, names: list[str]) -> AsyncIterator[Instant]:
 
 async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefinition]) -> None:
     """Store the schedules that the code declares; what is unchanged is not written."""
-    who = code_actor_name()
+    who = f"code {socket.gethostname()}:{os.getpid()}"
 
     def decision(declared: ScheduleDefinition) -> ScheduleDecision:
         return lambda before, now: declare(before, declared.at(now), who=who, now=now)
@@ -125,11 +125,6 @@ def actor_name(by: str | None) -> str:
     if not isinstance(by, str) or not 0 < len(by) <= MAX_ACTOR_NAME:
         raise InvalidOption(f"by must say who asks, in 1 to {MAX_ACTOR_NAME} characters, not {shown(by)}")
     return check_text(by, what="by")
-
-
-def code_actor_name() -> str:
-    """Return the name for what the code of this process declares."""
-    return f"code {socket.gethostname()}:{os.getpid()}"
 
 
 def _user_name() -> str:

@@ -29,7 +29,7 @@ from duetime.runtime.worker import Worker
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
-from duetime.scheduler.lookup import check_not_moved, warn_if_moved
+from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
@@ -55,6 +55,8 @@ from duetime.stores.open import open_store
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
+
+log = logging.getLogger("duetime.store")
 
 DEFAULT_URL = "sqlite:///duetime.db"
 
@@ -275,7 +277,8 @@ class Scheduler:
                 return
             store = self._make_store()
             await store.open()
-            warn_if_moved(store)
+            if store.moved is not None:  # Reading is still allowed.
+                log.warning("%s", StoreMoved(store.moved))
             self._store = store
             self._loop = asyncio.get_running_loop()
             self._pid = os.getpid()
