@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of
+from duetime.cli.output import Answer, CommandFailure, exit_code_of
 from duetime.errors import InvalidDuration
 from duetime.model.text import shown
 from duetime.model.time import parse_duration, to_datetime
@@ -56,8 +56,7 @@ def app_command(function: Answering) -> Callable[..., None]:
     def choose(given: dict[str, Any]) -> Scheduler:
         url, namespace, app = (given.pop(name) for name in ("url", "namespace", "app"))
         if given["arguments"] and app is None:
-            text = "other arguments are checked by the code of the task; say --app MODULE:OBJECT"
-            raise CommandFailure(text, ExitCode.USAGE)
+            raise CommandFailure("other arguments are checked by the task's code; say --app MODULE:OBJECT")
         return client(url, namespace) if app is None else load_scheduler(app)
 
     text = "The code that other arguments are checked by; its database is meant."
@@ -119,18 +118,17 @@ def load_scheduler(target: str) -> Scheduler:
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or "/" in module_name or module_name.endswith(".py"):
         text = f"{target!r} does not name a scheduler; write MODULE:OBJECT, such as myapp.jobs:scheduler"
-        raise CommandFailure(text, ExitCode.USAGE)
+        raise CommandFailure(text)
     module = _import(module_name)
     found: object = module
     for name in attribute.split("."):
         if not hasattr(found, name):
             offer = did_you_mean(attribute, vars(module))
             text = f"module {module_name!r} has no {attribute!r}{f'; {offer}' if offer else _schedulers_in(module)}"
-            raise CommandFailure(text, ExitCode.USAGE)
+            raise CommandFailure(text)
         found = getattr(found, name)
     if not isinstance(found, Scheduler):
-        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}"
-        raise CommandFailure(text, ExitCode.USAGE)
+        raise CommandFailure(f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}")
     return found
 
 
@@ -143,8 +141,7 @@ def _import(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # a script without a main guard may end itself
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{name}.".startswith(f"{missing}."):
-            text = f"there is no module {missing!r} in {folder} or on the Python path"
-            raise CommandFailure(text, ExitCode.USAGE) from None
+            raise CommandFailure(f"there is no module {missing!r} in {folder} or on Python's path") from None
         problem = f"{type(error).__name__}: {error}; --debug shows the traceback"
         text = f"importing {name} failed{_failing_line(error)}: {problem}"
         raise CommandFailure(text, exit_code_of(error)) from error

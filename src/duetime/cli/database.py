@@ -188,8 +188,8 @@ async def _open_both(
     there = target_namespace or namespace
     async with connected_store(source, namespace) as store:
         if (await store.schema_status()).found == 0:
-            text = f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
-            raise CopyRefused(text)
+            found = f"{redact(source)} has nothing of {namespace!r} in it"
+            raise CopyRefused(f"{found}; check SOURCE and --namespace")
     async with connected_store(source, namespace, check=True) as first:
         new = True
         with suppress(NoSuchFile):

@@ -105,9 +105,9 @@ _ERRORS_OF_CODE: dict[ExitCode, tuple[type[errors.DuetimeError], ...]] = {
 
 
 class CommandFailure(click.ClickException):
-    """Ends the command with a message and a code."""
+    """Ends the command with a message and a code, by default the one for a wrong command."""
 
-    def __init__(self, message: str, code: ExitCode = ExitCode.FAILURE) -> None:
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(safe_lines(message))
         self.exit_code = code  # type: ignore[misc]  # click's class variable, meant to be one per error
 
@@ -186,10 +186,10 @@ async def ask_each(names: Iterable[str], act: Action, texts: Mapping[str, str], 
 def confirm(expected: str, *, what: str, done: str) -> None:
     """Ask the user to type a text; raise `CommandFailure` for another one, and where there is no terminal."""
     if not is_interactive():
-        raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first", ExitCode.USAGE)
+        raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first")
     given = click.prompt(f"This cannot be undone. Type the {what}", err=True)
     if given != expected:
-        raise CommandFailure(f"{given!r} is not {expected!r}; nothing was {done}", ExitCode.USAGE)
+        raise CommandFailure(f"{given!r} is not {expected!r}; nothing was {done}")
 
 
 def is_interactive() -> bool:

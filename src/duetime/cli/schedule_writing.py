@@ -117,7 +117,7 @@ def edit(
     when, values = split_definition(given)
     changes: dict[str, Any] = dict(values)
     if not (when or values or arguments):
-        raise CommandFailure("say what to change, such as --queue slow", ExitCode.USAGE)
+        raise CommandFailure("say what to change, such as --queue slow")
     if when:
         changes["trigger"] = read_trigger(when, name=name)
 
@@ -226,9 +226,9 @@ def import_(
     """  # noqa: D301
     *targets, name = words
     if no_check and targets:
-        raise CommandFailure("with --no-check give the file alone", ExitCode.USAGE)
+        raise CommandFailure("with --no-check give the file alone")
     if not no_check and len(targets) != 1:
-        raise CommandFailure("give MODULE:OBJECT and a file, or --no-check and a file", ExitCode.USAGE)
+        raise CommandFailure("give MODULE:OBJECT and a file, or --no-check and a file")
     text = _read_file(name)
     scheduler = command.client(url, namespace) if no_check else command.load_scheduler(targets[0])
     kind = style or _format_by_name(None if name == "-" else Path(name))
@@ -262,7 +262,7 @@ def _read_file(name: str) -> str:
         with Path(name).open(encoding="utf-8", newline="") as file:
             return file.read(MAX_FILE_LENGTH + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandFailure(f"{name} cannot be read: {error}", ExitCode.USAGE) from None
+        raise CommandFailure(f"{name} cannot be read: {error}") from None
 
 
 def _write_file(path: Path, text: str) -> None:

@@ -63,7 +63,7 @@ def worker_command(function: Callable[..., SendCommand]) -> Callable[..., None]:
         scheduler: Scheduler, *, worker_ids: tuple[str, ...], everyone: bool, **given: Any
     ) -> PendingAnswer:
         if bool(worker_ids) == everyone:
-            raise CommandFailure("name the workers or say --all", ExitCode.USAGE)
+            raise CommandFailure("name the workers or say --all")
         return _replies_of_workers(scheduler, function(scheduler, **given), worker_ids)
 
     ids = words_argument("worker_ids", "ID...", "ids", required=False)
@@ -176,7 +176,7 @@ def _find_by_id(known: Sequence[WorkerRecord], ids: Sequence[str]) -> list[Worke
             raise worker_not_found(given)
         if len(matches) > 1:
             listed = ", ".join(worker.id for worker in matches)
-            raise CommandFailure(f"{given!r} may be any of {listed}; write more of it", ExitCode.USAGE)
+            raise CommandFailure(f"{given!r} may be any of {listed}; write more of it")
         found[matches[0].id] = matches[0]
     return list(found.values())
 
@@ -269,8 +269,7 @@ def _read_queue_limit(text: str) -> tuple[str, int | None]:
     if not separator:
         return name, None
     if not limit.isdecimal():
-        problem = f"--queue {text!r}: the limit must be a whole number, as in mail=5"
-        raise CommandFailure(problem, ExitCode.USAGE)
+        raise CommandFailure(f"--queue {text!r}: the limit must be a whole number, as in mail=5")
     return name, int(limit)
 
 

@@ -123,8 +123,7 @@ def task_of(owner: type) -> Task[..., Any]:
     """Return what a class was registered as; raises `InvalidTask` when it is abstract."""
     task: Task[..., Any] | None = vars(owner).get(TASK_ATTRIBUTE)
     if task is None:
-        fix = "write a subclass that defines what is missing"
-        raise InvalidTask(f"{owner.__qualname__} is abstract, so it is not a task; {fix}")
+        raise InvalidTask(f"{owner.__qualname__} is abstract, so it is not a task; write a complete subclass")
     return task
 
 
@@ -192,15 +191,13 @@ def _register(cls: type[Job], name: str | None) -> None:
     scheduler: EnqueueClient | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
-        text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{cls.__qualname__} is abstract, so it has no name; name its subclasses")
     # Options are checked here, where they are written, also those of a class that is not registered.
     checked = task_options(cast("TaskOptionValues", inherited), owner=scheduler)
     if abstract:
         return
     if scheduler is None:
-        fix = f"write class {cls.__name__}(Job, scheduler=...), here or at one of its bases"
-        _refuse_class(cls, f"has no scheduler: {fix}")
+        _refuse_class(cls, f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), or at a base")
     setattr(cls, TASK_ATTRIBUTE, scheduler.add_task(_as_function(cls), name=name, options=checked))
 
 
@@ -235,8 +232,7 @@ def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
     try:
         inspect.signature(cls).bind()
     except TypeError as error:
-        why = f"cannot be made without arguments ({error}), and each run makes a new one"
-        _refuse_class(cls, f"{why}; pass them to run")
+        _refuse_class(cls, f"cannot be made without arguments ({error}); pass them to run")
     return signature.replace(parameters=parameters[1:])
 
 

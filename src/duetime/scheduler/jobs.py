@@ -232,8 +232,7 @@ class Jobs:
         micros = parse_duration(delay, what="delay")
         answer = (await self._store().snooze([job_id], delay=micros))[job_id]
         if answer is SnoozeAnswer.RUNNING:
-            fix = "its handler can, with duetime.Snooze"
-            raise JobActive(f"job {job_id} is with a worker and cannot be put off; {fix}")
+            raise JobActive(f"job {job_id} is with a worker; its handler can put it off, with duetime.Snooze")
         _check_not_ended(job_id, answer)
 
     async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:

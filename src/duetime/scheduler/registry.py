@@ -85,8 +85,7 @@ class SchedulerRegistry:
         if task in self.handlers:
             first = self.handlers[task].function
             where = f"{first.__qualname__} in {first.__module__}"
-            fix = "give one of them another with name='...'"
-            raise DuplicateTask(f"task name {task!r} is taken by {where}; {fix}")
+            raise DuplicateTask(f"task name {task!r} is taken by {where}; give one of them another name=")
         arguments = Arguments(function, task=task)
         if options.gate is not None and options.gate.by is not None:
             arguments.check_by(options.gate.by)
@@ -100,8 +99,7 @@ class SchedulerRegistry:
     def add_schedule(self, declared: ScheduleDefinition) -> None:
         """Register a schedule under its name."""
         if declared.name in self.schedules:
-            fix = "a second schedule on one task needs its own: @scheduler.schedule(..., name='...')"
-            raise InvalidName(f"schedule name {declared.name!r} is taken; {fix}")
+            raise InvalidName(f"schedule name {declared.name!r} is taken; give this one its own: name='...'")
         self.schedules[declared.name] = declared
 
 
@@ -129,8 +127,7 @@ def check_cpu_function(function: Callable[..., Any]) -> None:
     """Raise `InvalidTask` for a function that a child process could not run, or not find."""
     name = function.__qualname__
     if inspect.iscoroutinefunction(function):
-        fix = "cpu=True is for plain functions; leave out async, or cpu=True"
-        _refuse_function(f"{name}, an async function,", fix, kind="cpu task")
+        _refuse_function(f"{name}, an async function,", "cpu=True is for plain functions", kind="cpu task")
     if "<" in name:
         fix = "a child process imports its module and looks for its name there; move it to the top level"
         _refuse_function(f"{name}, defined inside a function,", fix, kind="cpu task")

@@ -88,8 +88,7 @@ def existing_schedule(schedule: StoredSchedule | None, name: str) -> StoredSched
 def _readable(schedule: StoredSchedule) -> StoredSchedule:
     """Return a schedule that can be changed; raise `StoreError` for one whose row was edited by hand."""
     if (problem := row_problem(schedule)) is not None:
-        fix = "delete the schedule and put it again"
-        raise StoreError(f"the row of schedule {schedule.name} cannot be read: {problem}; {fix}")
+        raise StoreError(f"schedule {schedule.name} cannot be read: {problem}; delete it and put it again")
     return schedule
 
 

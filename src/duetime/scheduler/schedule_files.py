@@ -120,8 +120,7 @@ def _check_yaml(text: str) -> None:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             line = event.start_mark.line + 1
             if isinstance(event, yaml.AliasEvent):
-                why = f"*{event.anchor} stands for another value; write the value itself"
-                raise InvalidOption(f"line {line}: {why}")
+                raise InvalidOption(f"line {line}: *{event.anchor} is an alias; write the value itself")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             values += isinstance(event, yaml.NodeEvent)
             if depth > MAX_FILE_DEPTH:
@@ -140,8 +139,7 @@ def _entries(values: object) -> list[object]:
         raise InvalidOption(f"the file says 'duetime': {shown(version)}; this code reads {FILE_VERSION}")
     entries: list[object] = said["schedules"]
     if len(entries) > MAX_SCHEDULES:
-        most = f"at most {MAX_SCHEDULES:,} are taken at once"
-        raise InvalidOption(f"the file has {len(entries):,} schedules; {most}")
+        raise InvalidOption(f"the file has {len(entries):,} schedules; at most {MAX_SCHEDULES:,} are taken")
     return entries
 
 
@@ -297,8 +295,7 @@ def _payload(handler: Handler, arguments: Mapping[str, Any] | tuple[str, ...], *
     if known:
         return handler.arguments.encode(tuple(call.args), call.kwargs)
     if call.args:
-        fix = "write name=value pairs or a JSON object"
-        raise InvalidArguments(f"a list of arguments needs the code of the task; {fix}")
+        raise InvalidArguments("a list of arguments needs the code of the task; write name=value pairs")
     return _json_arguments(call.kwargs, exact=True)
 
 
@@ -307,8 +304,7 @@ def _json_arguments(arguments: Mapping[str, object], *, exact: bool) -> str:
 
     def other(value: object) -> object:
         if exact:
-            kind = type(value).__name__
-            raise InvalidArguments(f"{value} is a {kind} here, and JSON has none; write it in quotes")
+            raise InvalidArguments(f"JSON has no {type(value).__name__}; write {value} in quotes")
         return msgspec.to_builtins(value)
 
     try:

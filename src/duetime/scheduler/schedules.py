@@ -134,8 +134,7 @@ class Schedules:
         """
         asks = actor_name(by)
         if trigger is None and args is None and kwargs is None and not values:
-            example = "schedules.edit(name, trigger=every('15m'), queue='slow')"
-            raise InvalidOption(f"say what to change, e.g. {example}")
+            raise InvalidOption("say what to change, e.g. schedules.edit(name, trigger=every('15m'))")
         store = self._store()
         call = call_arguments(args, kwargs)
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
@@ -314,11 +313,9 @@ class Schedules:
             return find_task(self._registry.handlers, task)
         found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
         if not isinstance(found, Task):
-            kinds = "a task, as @scheduler.task makes it, a job class or the name of one"
-            raise InvalidTask(f"a schedule runs {kinds}, not {shown(task)}")
+            raise InvalidTask(f"a schedule runs a task, a job class or the name of one, not {shown(task)}")
         if self._registry.handlers.get(found.name) is not found.handler:
-            why = "is a task of another scheduler, whose workers may not see this schedule"
-            raise InvalidTask(f"{found.name} {why}")
+            raise InvalidTask(f"{found.name} is a task of another scheduler; register it with this one")
         return found.handler
 
     def _with_arguments(

@@ -134,8 +134,7 @@ def _mark_id(identity: str) -> str:
 
 def _check_not_moved(place: NamedStore) -> None:
     if (note := place.store.moved) is not None:
-        fix = "copy from there, or run `duetime reopen` to use it all the same"
-        raise CopyRefused(f"{note}, and the work goes on there; {fix}")
+        raise CopyRefused(f"{note}, and the work goes on there; copy from there, or run `duetime reopen`")
 
 
 async def _drain_workers(store: Store, *, wait: Micros) -> None:
@@ -202,8 +201,7 @@ class _CopyRun(NamedTuple):
         """Raise `CopyRefused` if another run has taken over, and perhaps ended, or a worker has come to the target."""
         mark = await _mark_of(self.identity, self.target)
         if mark is None or mark.verb != _BEGUN or mark.detail.get("run") != self.run:
-            why = "the same copy was begun once more elsewhere, and this run gives way"
-            raise CopyRefused(f"{why}; wait for that one")
+            raise CopyRefused("the same copy was begun once more elsewhere; wait for that one")
         await _check_no_workers(self.source, self.target)
 
     async def mend(self, kind: RecordKind) -> int:

@@ -101,8 +101,7 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> CallArguments:
         name, separator, value = text.partition("=")
         if not separator or name in pairs:
             problem = "twice" if separator else "without a value"
-            fix = "write name=value pairs, or one JSON object or array"
-            raise InvalidArguments(f"{text!r} gives {name!r} {problem}; {fix}")
+            raise InvalidArguments(f"{text!r} gives {name!r} {problem}; write name=value pairs, or JSON")
         pairs[name] = _read_value(value, hints.get(name, Any))
     return CallArguments((), pairs)
 
@@ -191,8 +190,7 @@ class Request(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return a request for `scheduler.enqueue_many`."""
         if self.tx is not None:
-            fix = "write scheduler.enqueue_many(calls, tx=...)"
-            raise InvalidOption(f"a call has no transaction of its own; {fix}")
+            raise InvalidOption("a call has no transaction of its own; pass tx= to scheduler.enqueue_many")
         return self.prepared(args, kwargs)
 
     def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
