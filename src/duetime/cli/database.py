@@ -57,8 +57,8 @@ async def migrate(*, url: str | None, namespace: str, sql: bool, check: bool) ->
         status, missing_sql = await store.schema_status(), await store.pending_sql()
         if apply and status.pending:
             await store.migrate()
-    values = {"found": status.found, "wanted": status.wanted, "missing": list(status.pending)}
-    values["applied"] = apply and bool(status.pending)
+    values: dict[str, object] = {"found": status.found, "wanted": status.wanted}
+    values |= {"missing": list(status.pending), "applied": apply and bool(status.pending)}
     # Tables that are newer than the code fit as little as older ones.
     unfit = (check and status.found != status.wanted) or status.found > status.wanted
     return Answer(
@@ -188,8 +188,9 @@ async def _open_both(
     there = target_namespace or namespace
     async with connected_store(source, namespace) as store:
         if (await store.schema_status()).found == 0:
-            found = f"{redact(source)} has nothing of {namespace!r} in it"
-            raise CopyRefused(f"{found}; check SOURCE and --namespace")
+            raise CopyRefused(
+                f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
+            )
     async with connected_store(source, namespace, check=True) as first:
         new = True
         with suppress(NoSuchFile):

@@ -39,8 +39,7 @@ def completion(ctx: click.Context, /, *, shell: str) -> None:
       eval "$(duetime completion bash)"                    # in ~/.bashrc; zsh likewise
       duetime completion fish | source                     # in config.fish
     """  # noqa: D301
-    program = ctx.find_root().command
-    click.echo(_SHELLS[shell](program, {}, "duetime", "_DUETIME_COMPLETE").source())
+    click.echo(_SHELLS[shell](ctx.find_root().command, {}, "duetime", "_DUETIME_COMPLETE").source())
 
 
 @click.command(short_help="Start an example web application.")

@@ -7,7 +7,6 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -235,8 +234,9 @@ def import_(
     source = "standard input" if name == "-" else name
 
     async def act() -> Answer:
-        load = partial(scheduler.schedules.import_, text, format=kind, check=not no_check, source=source)
-        done = await load(by=by, dry_run=dry_run)
+        done = await scheduler.schedules.import_(
+            text, format=kind, check=not no_check, source=source, by=by, dry_run=dry_run
+        )
         would = {answer: "would be " for answer in ("created", "changed") if dry_run}
         outcomes = [f"{name}  {would.get(answer, '')}{answer}" for name, answer in done.schedules.items()]
         return Answer(

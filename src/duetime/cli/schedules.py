@@ -189,8 +189,7 @@ async def trigger(scheduler: Scheduler, *, name: str, arguments: tuple[str, ...]
       duetime schedules trigger nightly
       duetime schedules trigger nightly days=30 --app jobs:scheduler
     """  # noqa: D301
-    call = await new_arguments(scheduler, name, arguments)
-    job = await scheduler.schedules.trigger(name, by=by, **call)
+    job = await scheduler.schedules.trigger(name, by=by, **await new_arguments(scheduler, name, arguments))
     return Answer(values={"schedule": name, "id": job.id}, lines=[job.id])
 
 

@@ -176,17 +176,18 @@ def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> 
     triggers = {one.name: schedule_trigger(one) for one in active}
     if unreadable := {n: one for n, one in triggers.items() if isinstance(one, UnreadableTrigger)}:
         first, problem = next(iter(unreadable.items()))
-        what = f"{len(unreadable):,} of them cannot be read and wait"
-        names = short_list(list(unreadable), most=_MAX_NAMED)
-        return f"{what}: {names}", f"put or delete them; {first} has {problem.describe()}"
+        what = f"{len(unreadable):,} of them cannot be read and wait: {short_list([*unreadable], most=_MAX_NAMED)}"
+        return what, f"put or delete them; {first} has {problem.describe()}"
     if not fleet.fires:
         return "and no worker fires them", f"start {_START_COMMAND}"
     if not fleet.queues:
         return "and no worker runs their jobs", "start duetime worker MODULE:SCHEDULER"
     if unknown := [schedule.task for schedule in active if not fleet.knows(schedule.task)]:
         tasks = short_list(sorted(set(unknown)), most=_MAX_NAMED)
-        fix = "start a worker with the code that has them; delete only schedules that are no longer wanted"
-        return f"{len(unknown):,} with tasks that no living worker knows: {tasks}", fix
+        return (
+            f"{len(unknown):,} with tasks that no living worker knows: {tasks}",
+            "start a worker with the code that has them; delete only schedules that are no longer wanted",
+        )
     next_times = sorted((schedule.next_at or 0, schedule.name) for schedule in active)
     if overdue := [name for next_at, name in next_times if next_at < now - _OVERDUE_AFTER]:
         late = f"{len(overdue):,} overdue for up to {length(now - next_times[0][0])}"

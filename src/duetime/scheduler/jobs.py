@@ -172,8 +172,7 @@ class Jobs:
         where = job_filter(query, now=await store.now() if counts_back else 0)
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
-        more = len(found) > where.limit
-        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if more else None)
+        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if len(found) > where.limit else None)
 
     async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""

@@ -108,8 +108,9 @@ async def _work(scheduler: Scheduler, settings: WorkerSettings) -> int:
     """Run a worker until it is stopped and return how many of its jobs would not end."""
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running:
-            place = redact(scheduler.url)
-            log.info("working on %s: %s; stop with Ctrl-C or SIGTERM", place, _doing(settings))
+            log.info(
+                "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
+            )
             signals.stop(running)
             await running.asked_to_stop()
     if running.lost is not None:
@@ -173,8 +174,7 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text that no terminal obeys."""
-        moment = datetime.fromtimestamp(record.created).astimezone()
-        time = moment.isoformat(sep=" ", timespec="milliseconds")
+        time = datetime.fromtimestamp(record.created).astimezone().isoformat(" ", "milliseconds")
         line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
         return "\n".join([printable(redact_text(line)), *_indented(_traceback_text(record).splitlines())])
 

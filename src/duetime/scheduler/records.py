@@ -227,11 +227,10 @@ class WorkerRecord(StoredRecord):
     @classmethod
     def from_stored(cls, worker: StoredWorker) -> Self:
         """Read a stored worker."""
-        stats = asdict(worker.stats)
-        stats["loop_lag"] = timedelta(microseconds=worker.stats.loop_lag)
-        stats["paused_at"] = optional_datetime(worker.stats.paused_at)
-        paused, heard = worker.stats.paused_at is not None, to_datetime(worker.beat_at)
-        return cls.from_row(worker, heartbeat_at=heard, paused=paused, **stats)
+        stats, heard = worker.stats, to_datetime(worker.beat_at)
+        lag, paused_at = timedelta(microseconds=stats.loop_lag), optional_datetime(stats.paused_at)
+        said = asdict(stats) | {"loop_lag": lag, "paused_at": paused_at, "paused": paused_at is not None}
+        return cls.from_row(worker, heartbeat_at=heard, **said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

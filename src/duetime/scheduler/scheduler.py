@@ -160,8 +160,7 @@ class Scheduler:
         **values: Unpack[TaskOptionValues],
     ) -> Any:
         """Register a function as a task, under `name` or its module and qualified name."""
-        options = task_options(values, owner=self)
-        add = partial(self.add_task, name=name, options=options)
+        add = partial(self.add_task, name=name, options=task_options(values, owner=self))
         return add if function is None else add(function)
 
     def schedule(
@@ -181,8 +180,7 @@ class Scheduler:
             task = self._task_of(decorated)
             chosen = check_name(task.name if name is None else name, what="schedule name")
             payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
-            declared = ScheduleDefinition(chosen, task.handler, trigger, payload, options)
-            self._registry.add_schedule(declared)
+            self._registry.add_schedule(ScheduleDefinition(chosen, task.handler, trigger, payload, options))
             return decorated if isinstance(decorated, type) else task
 
         return decorate
@@ -337,9 +335,8 @@ class Scheduler:
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
     def _handles(self, ids: Sequence[JobId], calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
-        store = self._opened
         return [
-            JobHandle(job_id, job.task, store, decode, job.id)
+            JobHandle(job_id, job.task, self._opened, decode, job.id)
             for job_id, (job, decode, _) in zip(ids, calls, strict=True)
         ]
 

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any, Final, Literal, Unpack
 
 import msgspec
@@ -172,8 +171,8 @@ class Schedules:
 
         `unchanged`: it was not paused. One that is parked stays so until code declares it, or someone puts it.
         """
-        decide = partial(resume, who=actor_name(by))
-        change = await change_existing(self._store(), name, lambda before, now: decide(before, now=now))
+        asks = actor_name(by)
+        change = await change_existing(self._store(), name, lambda old, now: resume(old, who=asks, now=now))
         return "unchanged" if change is None else "resumed"
 
     async def delete(self, name: str, *, by: str | None = None) -> None:
@@ -211,8 +210,7 @@ class Schedules:
         """
         asks, store, occurrence = actor_name(by), self._store(), 0
         async for before, now in read_until_written(store, name):
-            planted = await _first_planted(store, name, now=now)
-            occurrence, change = skip(before, planted=planted, who=asks)
+            occurrence, change = skip(before, planted=await _first_planted(store, name, now=now), who=asks)
             if await write_changes(store, [change]):
                 break
         return to_datetime(occurrence)

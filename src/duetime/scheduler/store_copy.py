@@ -111,12 +111,14 @@ async def _check_target(source: NamedStore, target: NamedStore) -> Instant | Non
     if mark is None:
         stretch = partial(target.store.stretch, after="", until=LAST_KEY, limit=1)
         if found := [kind for kind in RecordKind if await stretch(kind)]:
-            fix = "copy to an empty database or another namespace"
-            raise CopyRefused(f"{target.name} is not empty, it has {', '.join(found)}; {fix}")
+            raise CopyRefused(
+                f"{target.name} is not empty, it has {', '.join(found)}; copy to an empty database or another namespace"
+            )
         _check_not_moved(source)
     elif mark.verb == _ENDED:
-        done = f"{target.name} was copied from there in full at {_shown(mark.at)}"
-        raise CopyRefused(f"{done} and may have run jobs since; {_EMPTY_NEEDED}")
+        raise CopyRefused(
+            f"{target.name} was copied in full at {_shown(mark.at)} and may have run jobs since; {_EMPTY_NEEDED}"
+        )
     # A source that an earlier run of this copy has marked may be read on.
     _check_not_moved(target)
     return None if mark is None else mark.at
@@ -160,8 +162,10 @@ async def _check_no_workers(source: NamedStore, target: NamedStore | None = None
         workers = [worker for worker in await target.store.workers() if worker.id not in copied]
         where = target.name
     if alive := [f"{worker.id} ({worker.host}, process {worker.pid})" for worker in _alive(workers)]:
-        fix = "stop them and whatever starts them again, or say --drain for those of the source"
-        raise CopyRefused(f"workers run on {where}: {short_list(alive, most=_WORKERS_SHOWN)}; {fix}")
+        raise CopyRefused(
+            f"workers run on {where}: {short_list(alive, most=_WORKERS_SHOWN)}; stop them and whatever starts them "
+            "again, or say --drain for those of the source"
+        )
 
 
 def _alive(workers: Iterable[StoredWorker]) -> list[StoredWorker]:
@@ -239,8 +243,9 @@ class _CopyRun(NamedTuple):
             ran_there = int(theirs.get("fence") or 0) > int(ours.get("fence") or 0)
             used = kind is RecordKind.JOBS and (ended_there or ran_there)
         if used:
-            why = f"the target has been used since its copy was begun, which {kind} {record.key} shows"
-            raise CopyRefused(f"{why}; {_EMPTY_NEEDED}")
+            raise CopyRefused(
+                f"the target has been used since its copy was begun, which {kind} {record.key} shows; {_EMPTY_NEEDED}"
+            )
 
     async def compare(self, kind: RecordKind) -> RecordChecksum:
         """Count both sides; raises `CopyDiffers` unless they are the same."""
@@ -250,9 +255,10 @@ class _CopyRun(NamedTuple):
             theirs = theirs.plus(await self._there(kind, part))
             self.progress(kind, len(part.records))
         if ours != theirs:
-            there = f"the source has {ours.count:,} with the checksum {ours.shown}"
-            here = f"the copy has {theirs.count:,} with {theirs.shown}"
-            raise CopyDiffers(f"{kind} differ: {there}, {here}; {_CHANGED_MEANWHILE}")
+            raise CopyDiffers(
+                f"{kind} differ: the source has {ours.count:,} with the checksum {ours.shown}, the copy has "
+                f"{theirs.count:,} with {theirs.shown}; {_CHANGED_MEANWHILE}"
+            )
         return ours
 
     async def mark_moved(self) -> None:

@@ -71,8 +71,7 @@ class Workers:
         """Return what a worker was told last and what came of it, newest first."""
         most = check_limit(limit)
         await self._stored(worker_id)
-        found = await self._store().commands_of(worker_id, limit=most)
-        return [CommandRecord.from_row(one) for one in found]
+        return [CommandRecord.from_row(one) for one in await self._store().commands_of(worker_id, limit=most)]
 
     async def list(self) -> list[WorkerRecord]:
         """Return all workers that are known, newest first; those that are gone are kept for a while."""
@@ -103,8 +102,7 @@ class Workers:
                     await asyncio.sleep(next(pauses))
         except TimeoutError:
             silent = f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}"
-            text = f"{silent}; it will be carried out when the worker comes to it"
-            raise TimeoutError(text) from None
+            raise TimeoutError(f"{silent}; it will be carried out when the worker comes to it") from None
         if found[0].dropped:
             raise _worker_gone(await self._stored(sent.worker), sent.kind)
         return found[0]
