@@ -120,7 +120,9 @@ def _check_yaml(text: str) -> None:
         for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
             line = event.start_mark.line + 1
             if isinstance(event, yaml.AliasEvent):
-                raise InvalidOption(f"line {line}: *{event.anchor} is an alias; write the value itself")
+                raise InvalidOption(
+                    f"line {line}: *{event.anchor} stands for another value; write the value itself"
+                )
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             values += isinstance(event, yaml.NodeEvent)
             if depth > MAX_FILE_DEPTH:

@@ -117,7 +117,7 @@ async def _check_target(source: NamedStore, target: NamedStore) -> Instant | Non
         _check_not_moved(source)
     elif mark.verb == _ENDED:
         raise CopyRefused(
-            f"{target.name} was copied in full at {_shown(mark.at)} and may have run jobs since; {_EMPTY_NEEDED}"
+            f"{target.name} was copied from there in full at {_shown(mark.at)} and may have run jobs since; {_EMPTY_NEEDED}"
         )
     # A source that an earlier run of this copy has marked may be read on.
     _check_not_moved(target)
@@ -205,7 +205,9 @@ class _CopyRun(NamedTuple):
         """Raise `CopyRefused` if another run has taken over, and perhaps ended, or a worker has come to the target."""
         mark = await _mark_of(self.identity, self.target)
         if mark is None or mark.verb != _BEGUN or mark.detail.get("run") != self.run:
-            raise CopyRefused("the same copy was begun once more elsewhere; wait for that one")
+            raise CopyRefused(
+                "the same copy was begun once more elsewhere, and this run gives way; wait for that one"
+            )
         await _check_no_workers(self.source, self.target)
 
     async def mend(self, kind: RecordKind) -> int:
