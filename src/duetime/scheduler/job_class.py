@@ -197,7 +197,9 @@ def _register(cls: type[Job], name: str | None) -> None:
     if abstract:
         return
     if scheduler is None:
-        _refuse_class(cls, f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), or at a base")
+        _refuse_class(
+            cls, f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at a base"
+        )
     setattr(cls, TASK_ATTRIBUTE, scheduler.add_task(_as_function(cls), name=name, options=checked))
 
 

@@ -85,7 +85,7 @@ class SchedulerRegistry:
         if task in self.handlers:
             first = self.handlers[task].function
             where = f"{first.__qualname__} in {first.__module__}"
-            raise DuplicateTask(f"task name {task!r} is taken by {where}; give one of them another name=")
+            raise DuplicateTask(f"task name {task!r} is taken by {where}; name one of them with name='...'")
         arguments = Arguments(function, task=task)
         if options.gate is not None and options.gate.by is not None:
             arguments.check_by(options.gate.by)
