@@ -18,7 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of
+from duetime.cli.output import Answer, CommandFailure, exit_code_of
 from duetime.errors import InvalidDuration
 from duetime.model.text import shown
 from duetime.model.time import parse_duration, to_datetime
@@ -28,50 +28,42 @@ from duetime.stores.base import Store
 from duetime.stores.open import open_store
 
 F = TypeVar("F", bound=Callable[..., Any])
-AnsweringFunction: TypeAlias = Callable[..., Coroutine[Any, Any, Answer]]
+PendingAnswer: TypeAlias = Coroutine[Any, Any, Answer]
+Answering: TypeAlias = Callable[..., PendingAnswer]
 """Takes a scheduler, and by name the options of its command."""
 
 _OUR_FOLDER = str(Path(__file__).parents[1])
 
 
-def client_command(function: AnsweringFunction) -> Callable[..., None]:
+def client_command(function: Answering) -> Callable[..., None]:
     """Make a command of a function that takes a scheduler and returns an answer: by --url, --namespace and --json.
 
     The scheduler is open while the coroutine runs. What a plain function does before it returns its coroutine, such
     as to ask for a confirmation, comes before anything is opened.
     """
-    return database_options(
-        _command(function, lambda given: client(given.pop("url"), given.pop("namespace")))
-    )
+    return database_options(_command(function, lambda args: client(args.pop("url"), args.pop("namespace"))))
 
 
-def target_command(function: AnsweringFunction) -> Callable[..., None]:
+def target_command(function: Answering) -> Callable[..., None]:
     """Make a command in the same way, for the scheduler that the argument MODULE:OBJECT names."""
     argument = click.argument("target", metavar="MODULE:OBJECT")
     return argument(_command(function, lambda given: load_scheduler(given.pop("target"))))
 
 
-def app_command(function: AnsweringFunction) -> Callable[..., None]:
+def app_command(function: Answering) -> Callable[..., None]:
     """Make a command in the same way, with a client, or with the code of --app, which alone can check ARGUMENTS."""
 
     def choose(given: dict[str, Any]) -> Scheduler:
         url, namespace, app = (given.pop(name) for name in ("url", "namespace", "app"))
         if given["arguments"] and app is None:
-            text = "other arguments are checked by the code of the task; say --app MODULE:OBJECT"
-            raise CommandFailure(text, ExitCode.USAGE)
+            raise CommandFailure("other arguments are checked by the task's code; say --app MODULE:OBJECT")
         return client(url, namespace) if app is None else load_scheduler(app)
 
-    option = click.option(
-        "--app",
-        metavar="MODULE:OBJECT",
-        help="The code that other arguments are checked by; its database is meant.",
-    )
-    return database_options(option(_command(function, choose)))
+    text = "The code that other arguments are checked by; its database is meant."
+    return database_options(option("--app", "MODULE:OBJECT", text)(_command(function, choose)))
 
 
-def _command(
-    function: AnsweringFunction, choose: Callable[[dict[str, Any]], Scheduler]
-) -> Callable[..., None]:
+def _command(function: Answering, choose: Callable[[dict[str, Any]], Scheduler]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(*, as_json: bool, **given: Any) -> None:
         scheduler = choose(given)
@@ -80,7 +72,7 @@ def _command(
     return json_option(run)
 
 
-def answer_command(function: AnsweringFunction) -> Callable[..., None]:
+def answer_command(function: Answering) -> Callable[..., None]:
     """Make a command of a function that takes its options alone and returns an answer."""
 
     @functools.wraps(function)
@@ -105,7 +97,7 @@ def watch_command(function: Callable[..., Coroutine[Any, Any, None]]) -> Callabl
     return database_options(json_option(run))
 
 
-def run_answer(scheduler: Scheduler, work: Coroutine[Any, Any, Answer], *, as_json: bool) -> None:
+def run_answer(scheduler: Scheduler, work: PendingAnswer, *, as_json: bool) -> None:
     """Open a scheduler, run the work of a command, and print its answer."""
 
     async def run() -> Answer:
@@ -126,18 +118,17 @@ def load_scheduler(target: str) -> Scheduler:
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or "/" in module_name or module_name.endswith(".py"):
         text = f"{target!r} does not name a scheduler; write MODULE:OBJECT, such as myapp.jobs:scheduler"
-        raise CommandFailure(text, ExitCode.USAGE)
+        raise CommandFailure(text)
     module = _import(module_name)
     found: object = module
     for name in attribute.split("."):
         if not hasattr(found, name):
             offer = did_you_mean(attribute, vars(module))
             text = f"module {module_name!r} has no {attribute!r}{f'; {offer}' if offer else _schedulers_in(module)}"
-            raise CommandFailure(text, ExitCode.USAGE)
+            raise CommandFailure(text)
         found = getattr(found, name)
     if not isinstance(found, Scheduler):
-        text = f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}"
-        raise CommandFailure(text, ExitCode.USAGE)
+        raise CommandFailure(f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}")
     return found
 
 
@@ -150,8 +141,7 @@ def _import(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # a script without a main guard may end itself
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         if missing is not None and f"{name}.".startswith(f"{missing}."):
-            text = f"there is no module {missing!r} in {folder} or on the Python path"
-            raise CommandFailure(text, ExitCode.USAGE) from None
+            raise CommandFailure(f"there is no module {missing!r} in {folder} or on Python's path") from None
         problem = f"{type(error).__name__}: {error}; --debug shows the traceback"
         text = f"importing {name} failed{_failing_line(error)}: {problem}"
         raise CommandFailure(text, exit_code_of(error)) from error
@@ -238,6 +228,25 @@ def _read_iso(text: str, problem: str) -> datetime:
         raise click.BadParameter(f"{text!r} is {problem}") from None
 
 
+_TYPES: dict[str | None, Any] = {
+    "DURATION": read_duration,
+    "MOMENT": read_moment,
+    "WHEN": read_moment_or_duration,
+    "N": int,
+}
+
+
+def option(name: str, metavar: str | None, text: str, **more: Any) -> Callable[[F], F]:
+    """Add an option with a value, by default of the type that its metavar stands for, else text."""
+    more.setdefault("type", _TYPES.get(metavar))
+    return click.option(name, metavar=metavar, help=text, **more)
+
+
+def all_options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Add several options in the order in which they are to be shown."""
+    return lambda command: functools.reduce(lambda inner, add: add(inner), reversed(options), command)
+
+
 def database_options(command: F) -> F:
     """Add the options that say which database."""
     url = click.option(
@@ -246,15 +255,13 @@ def database_options(command: F) -> F:
         help="The database; else $DUETIME_URL, else sqlite:///duetime.db in this folder. "
         "A password is safer in the variable than in a command that others can list.",
     )
-    namespace = click.option(
-        "--namespace", default="duetime", show_default=True, help="Which Duetime in that database."
-    )
+    namespace = click.option("--namespace", default="duetime", help="Which Duetime in that database.")
     return url(namespace(command))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
-by_option = click.option("--by", metavar="WHO", help="Who asks, kept with the change; else user@host.")
+by_option = option("--by", "WHO", "Who asks, kept with the change; else user@host.")
 
 
 def words_argument(name: str, metavar: str, what: str, *, required: bool = True) -> Callable[[F], F]:

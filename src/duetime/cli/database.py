@@ -17,7 +17,7 @@ from duetime.cli.command import (
     connected_store,
     database_options,
     dry_run_option,
-    read_duration,
+    option,
 )
 from duetime.cli.output import Answer, ExitCode, table_lines
 from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
@@ -31,15 +31,13 @@ from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
 from duetime.stores.base import DoctorCheck, SchemaStatus, Store
 
+_CHECK_HELP = "Change nothing; exit with 1 if something is missing, with 4 if there is no database."
+
 
 @click.command()
 @database_options
 @click.option("--sql", is_flag=True, help="Print the statements that are missing and change nothing.")
-@click.option(
-    "--check",
-    is_flag=True,
-    help="Change nothing; exit with 1 if something is missing, with 4 if there is no database.",
-)
+@click.option("--check", is_flag=True, help=_CHECK_HELP)
 @answer_command
 async def migrate(*, url: str | None, namespace: str, sql: bool, check: bool) -> Answer:
     """Create or update the tables.
@@ -59,12 +57,8 @@ async def migrate(*, url: str | None, namespace: str, sql: bool, check: bool) ->
         status, missing_sql = await store.schema_status(), await store.pending_sql()
         if apply and status.pending:
             await store.migrate()
-    values = {
-        "found": status.found,
-        "wanted": status.wanted,
-        "missing": list(status.pending),
-        "applied": apply and bool(status.pending),
-    }
+    values: dict[str, object] = {"found": status.found, "wanted": status.wanted}
+    values |= {"missing": list(status.pending), "applied": apply and bool(status.pending)}
     # Tables that are newer than the code fit as little as older ones.
     unfit = (check and status.found != status.wanted) or status.found > status.wanted
     return Answer(
@@ -75,12 +69,11 @@ async def migrate(*, url: str | None, namespace: str, sql: bool, check: bool) ->
 
 
 def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
-    if status.found > status.wanted:
-        return (
-            f"the tables are version {status.found}, this code knows up to {status.wanted}: upgrade duetime"
-        )
+    found, wanted = status.found, status.wanted
+    if found > wanted:
+        return f"the tables are version {found}, this code knows up to {wanted}: upgrade duetime"
     if not status.pending:
-        return f"the tables are up to date, version {status.found}"
+        return f"the tables are up to date, version {found}"
     steps = ", ".join(status.pending)
     return f"missing: {steps}; run `duetime migrate`" if check else f"applied: {steps}"
 
@@ -125,18 +118,10 @@ def _check_row(check: DoctorCheck) -> tuple[str, str, str]:
 
 @click.command(short_help="Remove the records of old jobs.")
 @client_command
-@click.option(
-    "--older-than",
-    type=read_duration,
-    required=True,
-    metavar="DURATION",
-    help="How long ago they must have ended, such as 30d.",
-)
+@option("--older-than", "DURATION", "How long ago they must have ended, such as 30d.", required=True)
 @click.option(
     "--keep-per-schedule",
-    type=int,
     default=DEFAULT_KEEP_PER_SCHEDULE,
-    show_default=True,
     help="How many of the latest jobs of each schedule stay in any case.",
 )
 @click.option("--dry-run", is_flag=True, help="Only count what would go.")
@@ -159,17 +144,10 @@ async def prune(
 @click.command()
 @click.argument("source")
 @click.argument("target")
-@click.option("--namespace", default="duetime", show_default=True, help="Which Duetime in the source.")
+@click.option("--namespace", default="duetime", help="Which Duetime in the source.")
 @click.option("--target-namespace", help="Which Duetime in the target; else called as in the source.")
 @click.option("--drain", is_flag=True, help="Have the workers of the source stop first, as after a signal.")
-@click.option(
-    "--wait",
-    type=read_duration,
-    default="2m",
-    show_default=True,
-    metavar="DURATION",
-    help="How long --drain waits for them.",
-)
+@option("--wait", "DURATION", "How long --drain waits for them.", default="2m")
 @by_option
 @dry_run_option
 @answer_command
@@ -194,9 +172,7 @@ async def copy(*, drain: bool, wait: timedelta, by: str | None, dry_run: bool, *
             limit = parse_duration(wait, what="wait") if drain else None
             with _progress_bar(2 * jobs) as progress:
                 copied = await copy_store(source, target, drain=limit, who=actor_name(by), progress=progress)
-    kinds = {
-        kind: {"records": tally.count, "checksum": tally.shown} for kind, tally in copied.tallies.items()
-    }
+    kinds = {kind: {"records": it.count, "checksum": it.shown} for kind, it in copied.tallies.items()}
     rows = [(kind, str(tally.count), tally.shown) for kind, tally in copied.tallies.items()]
     return Answer(
         values={"dry_run": dry_run, "resumed": copied.resumed, "written": copied.written, "kinds": kinds},
@@ -212,8 +188,9 @@ async def _open_both(
     there = target_namespace or namespace
     async with connected_store(source, namespace) as store:
         if (await store.schema_status()).found == 0:
-            text = f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
-            raise CopyRefused(text)
+            raise CopyRefused(
+                f"{redact(source)} has nothing of {namespace!r} in it; check SOURCE and --namespace"
+            )
     async with connected_store(source, namespace, check=True) as first:
         new = True
         with suppress(NoSuchFile):

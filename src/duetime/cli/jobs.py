@@ -4,41 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, NamedTuple, Unpack
 
 import click
 import msgspec
 
+from duetime.cli import output
 from duetime.cli.command import (
+    PendingAnswer,
     client_command,
     dry_run_option,
     job_ids_argument,
-    read_duration,
-    read_moment,
-    read_moment_or_duration,
+    option,
     read_wall_moment,
     store_time,
     target_command,
     watch_command,
 )
-from duetime.cli.output import (
-    Answer,
-    ExitCode,
-    answer_of_each,
-    ask_each,
-    collect_answers,
-    record_lines,
-    relative_time,
-    say,
-    say_json,
-    say_lines,
-    shortened,
-    table_or,
-    text_lines,
-)
+from duetime.cli.output import Answer, ExitCode
 from duetime.errors import JobNotFound, ScheduleNotFound
 from duetime.model.job import JobId
 from duetime.model.queues import Registry
@@ -82,21 +69,14 @@ def jobs() -> None:
 @jobs.command("list")
 @client_command
 @click.option("--task", help="Only jobs of this task.")
-@click.option("--state", type=click.Choice([str(state) for state in State]), help="Only jobs in this state.")
-@click.option(
-    "--registry", type=click.Choice([str(name) for name in Registry]), help="Only jobs in this registry."
-)
+@click.option("--state", type=click.Choice([*map(str, State)]), help="Only jobs in this state.")
+@click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry.")
 @click.option("--queue", help="Only jobs in this queue.")
 @click.option("--schedule", help="Only jobs of this schedule.")
 @click.option("--key", help="Only jobs with this key.")
 @click.option("--tag", help="Only jobs with this tag.")
-@click.option(
-    "--since",
-    type=read_moment_or_duration,
-    metavar="WHEN",
-    help="Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.",
-)
-@click.option("--limit", type=int, default=50, show_default=True, help="At most this many, up to 1000.")
+@option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.")
+@click.option("--limit", type=int, default=50, help="At most this many, up to 1000.")
 @click.option("--cursor", help="The next page, as the page before has told it.")
 async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
     """List jobs, newest first."""
@@ -105,7 +85,7 @@ async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
     head = ("ID", "TASK", "STATE", "WHEN", "TRY", "ERROR")
     return Answer(
         values=[_job_values(job) for job in found],
-        lines=(*table_or("no jobs", head, (_job_row(job, now) for job in found)), *more),
+        lines=(*output.table_or("no jobs", head, (_job_row(job, now) for job in found)), *more),
         # JSON has no place for the cursor.
         json_notes=more,
     )
@@ -117,16 +97,14 @@ async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
 async def show(scheduler: Scheduler, *, job_id: str) -> Answer:
     """Show all that is known about a job, earlier tries included."""
     job, attempts = await scheduler.jobs.get(job_id), await scheduler.jobs.attempts(job_id)
-    values = _job_values(job)
-    return Answer(
-        values=values | {"attempts": msgspec.to_builtins(attempts)}, lines=_job_lines(job, values, attempts)
-    )
+    values, more = _job_values(job), {"attempts": msgspec.to_builtins(attempts)}
+    return Answer(values=values | more, lines=_job_lines(job, values, attempts))
 
 
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option("--reason", default="cancelled on request", show_default=True, help="Kept with the job.")
+@click.option("--reason", default="cancelled on request", help="Kept with the job.")
 @dry_run_option
 async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str, dry_run: bool) -> Answer:
     """Cancel jobs; one that runs is asked to stop.
@@ -140,19 +118,19 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
         "finished": "had ended already",
     }
     if not dry_run:
-        return answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
+        return output.answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
     answers = dict.fromkeys(job_ids, "unknown")
     meaning = {State.PENDING: "cancelled", State.RUNNING: "requested"}
     answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(job_ids)}
-    return answer_of_each(answers, texts)
+    return output.answer_of_each(answers, texts)
 
 
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option("--delay", type=read_duration, metavar="DURATION", help="Run them this long from now.")
-@click.option("--at", type=read_moment, metavar="MOMENT", help="Run them then; ISO 8601 with a zone.")
-@click.option("--queue", metavar="NAME", help="In place of their own.")
+@option("--delay", "DURATION", "Run them this long from now.")
+@option("--at", "MOMENT", "Run them then; ISO 8601 with a zone.")
+@option("--queue", "NAME", "In place of their own.")
 async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
     """Enqueue jobs that have ended once more, each as a new job that names the old one.
 
@@ -166,9 +144,9 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
         return "enqueued"
 
     texts = _TEXTS | {"enqueued": "runs again as", "active": "still waits or runs"}
-    answers = await collect_answers(job_ids, again)
+    answers = await output.collect_answers(job_ids, again)
     return replace(
-        answer_of_each(answers, texts),
+        output.answer_of_each(answers, texts),
         values={one: {"answer": answer, "id": new.get(one)} for one, answer in answers.items()},
         lines=(f"{one}  {texts[answer]} {new.get(one, '')}".rstrip() for one, answer in answers.items()),
     )
@@ -177,27 +155,21 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option("--delay", type=read_duration, metavar="DURATION", required=True, help="Put them off by this.")
+@option("--delay", "DURATION", "Put them off by this.", required=True)
 async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta) -> Answer:
     """Put jobs off, from their due time, or from now if that has passed.
 
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
     been claimed by a worker or has ended.
     """
-
-    async def put_off(job_id: str) -> str:
-        await scheduler.jobs.snooze(job_id, delay)
-        return "snoozed"
-
-    return await ask_each(job_ids, put_off, _TEXTS | {"snoozed": "put off", "active": "is with a worker"})
+    texts = _TEXTS | {"snoozed": "put off", "active": "is with a worker"}
+    return await output.ask_each(job_ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
 
 
 @jobs.command()
 @client_command
 @job_ids_argument
-@click.option(
-    "--force", is_flag=True, help="Take them away, also jobs that have started; they may then run twice."
-)
+@click.option("--force", is_flag=True, help="Take away even jobs that have started; they may then run twice.")
 @dry_run_option
 async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool) -> Answer:
     """Have workers give back jobs that they have claimed and not started, for others to have.
@@ -222,7 +194,7 @@ async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool
         "active": "has started; --force takes it away all the same",
         "unanswered": "its worker does not give it back; --force takes it away all the same",
     }
-    return await ask_each(job_ids, take, _TEXTS | texts)
+    return await output.ask_each(job_ids, take, _TEXTS | texts)
 
 
 class JobStage(NamedTuple):
@@ -336,7 +308,7 @@ async def logs(scheduler: Scheduler, *, job_id: str, follow: bool, as_json: bool
         return
     found = await scheduler.jobs.logs(job_id)
     if as_json:
-        say_json([_log_values(part) for part in found])
+        output.say_json([_log_values(part) for part in found])
     else:
         printer.print(found)
 
@@ -374,16 +346,16 @@ class LogPrinter:
         """Print parts that follow those printed before."""
         for part in parts:
             if self._as_json:
-                say_json(_log_values(part), indent=None)
+                output.say_json(_log_values(part), indent=None)
                 continue
             if part.fence != self._fence:
                 if self._fence is not None:
-                    say(f"== try {part.attempt}")
+                    output.say(f"== try {part.attempt}")
                 self._fence, self._expected = part.fence, 1
             if missing := part.line - self._expected:
-                say(f"… {missing} lines are missing here …")
+                output.say(f"… {missing} lines are missing here …")
             self._expected = part.past
-            say_lines(part.text)
+            output.say_lines(part.text)
 
 
 def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
@@ -394,21 +366,21 @@ def _print_news(news: JobNews, printer: LogPrinter, *, as_json: bool) -> None:
     printer.print(news.logs)
     if news.progressed and as_json:
         values = {"kind": "progress", "id": job.id, "progress": job.progress, "note": job.progress_note}
-        say_json(values, indent=None)
+        output.say_json(values, indent=None)
     elif news.progressed:
-        say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
+        output.say(f"== {job.progress or 0:.0%} {job.progress_note or ''}".rstrip())
     if news.moved and ended:
         _print_stage(job, as_json=as_json)
 
 
 def _print_stage(job: StoredJob, *, as_json: bool) -> None:
-    state, why = stage_of(job).state, shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
+    state, why = stage_of(job).state, output.shortened(job.error or job.reason or "", _TAIL_ERROR_WIDTH)
     at = to_datetime(stage_time(job)).isoformat(timespec="milliseconds")
     if as_json:
         values = {"kind": "state", "id": job.id, "task": job.task, "state": state, "attempt": job.attempt}
-        say_json(values | {"at": at, "error": job.error, "reason": job.reason}, indent=None)
+        output.say_json(values | {"at": at, "error": job.error, "reason": job.reason}, indent=None)
     else:
-        say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
+        output.say(f"== {at} {job.id} {job.task} {state}, try {job.attempt}{why and f': {why}'}")
 
 
 def _log_values(part: LogPart) -> dict[str, object]:
@@ -419,15 +391,11 @@ def _log_values(part: LogPart) -> dict[str, object]:
 @target_command
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
-@click.option(
-    "--delay", type=read_duration, metavar="DURATION", help="Run it this long from now: 10s, 1h30m."
-)
-@click.option("--at", type=read_moment, metavar="MOMENT", help="Run it then: 2030-01-31T09:00:00+01:00.")
+@option("--delay", "DURATION", "Run it this long from now: 10s, 1h30m.")
+@option("--at", "MOMENT", "Run it then: 2030-01-31T09:00:00+01:00.")
 @click.option("--queue", help="Put it into this queue instead of the task's own.")
 @click.option("--priority", type=int, help="From 0 (first) to 9, instead of the task's own.")
-def enqueue(
-    scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **given: Any
-) -> Coroutine[Any, Any, Answer]:
+def enqueue(scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **given: Any) -> PendingAnswer:
     """Store a job that calls TASK, and print its id.
 
     ARGUMENTS are name=value pairs, read as the type of the parameter, or one JSON object or array.
@@ -449,15 +417,15 @@ def enqueue(
     return store()
 
 
+_AT_HELP = (
+    "What became of a schedule then; in its own zone unless it names one, the whole minute without seconds."
+)
+
+
 @click.command(short_help="Tell why a job or a schedule has not run.")
 @client_command
 @click.argument("subject", metavar="ID|SCHEDULE")
-@click.option(
-    "--at",
-    type=read_wall_moment,
-    metavar="MOMENT",
-    help="What became of a schedule then; in its own zone unless it names one, the whole minute without seconds.",
-)
+@option("--at", "MOMENT", _AT_HELP, type=read_wall_moment)
 async def explain(scheduler: Scheduler, *, subject: str, at: datetime | None) -> Answer:
     """Tell in sentences what happened to a job or a schedule, and why it has not run.
 
@@ -467,7 +435,7 @@ async def explain(scheduler: Scheduler, *, subject: str, at: datetime | None) ->
       duetime explain nightly-report --at "2026-11-15 03:00"
     """  # noqa: D301
     found = await _explain_job_or_schedule(scheduler, subject, at)
-    return Answer(values=msgspec.to_builtins(found), lines=text_lines(str(found)))
+    return Answer(values=msgspec.to_builtins(found), lines=output.text_lines(str(found)))
 
 
 async def _explain_job_or_schedule(
@@ -490,14 +458,14 @@ def _given_options(given: dict[str, Any]) -> JobOptionValues:
 
 
 def _job_lines(job: JobRecord, values: dict[str, object], attempts: Sequence[AttemptRecord]) -> Iterator[str]:
-    yield from record_lines(values, without="traceback")
+    yield from output.record_lines(values, without="traceback")
     for number, attempt in enumerate(attempts, 1):
         when = attempt.ended_at or attempt.started_at or attempt.due_at
         wrong = "" if attempt.error is None else f": {attempt.error}"
         yield f"try {number:<12} {when.isoformat()} {attempt.outcome}{wrong}"
     if job.traceback is not None:
         yield ""
-        yield from text_lines(job.traceback)
+        yield from output.text_lines(job.traceback)
 
 
 def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, str]:
@@ -506,8 +474,8 @@ def _job_row(job: JobRecord, now: datetime) -> tuple[str, str, str, str, str, st
         verb, at = "ended", job.finished_at
     elif job.state is State.RUNNING and job.started_at is not None:
         verb, at = "started", job.started_at
-    wrong = shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
-    return job.id, job.task, job.state, f"{verb} {relative_time(at, now)}", str(job.attempt), wrong
+    wrong = output.shortened(job.error or job.reason or "", _LIST_ERROR_WIDTH)
+    return job.id, job.task, job.state, f"{verb} {output.relative_time(at, now)}", str(job.attempt), wrong
 
 
 def _job_values(job: JobRecord) -> dict[str, object]:

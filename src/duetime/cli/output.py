@@ -8,22 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
+from typing import TypeAlias
 
 import click
 import msgspec
 
-from duetime.errors import (
-    ConfigError,
-    DuetimeError,
-    InvalidValue,
-    JobActive,
-    JobEnded,
-    JobNotFound,
-    ScheduleNotFound,
-    StoreError,
-    UnknownTask,
-    WorkerNotFound,
-)
+from duetime import errors
 from duetime.model.text import printable
 from duetime.model.urls import redact_text
 
@@ -106,26 +96,26 @@ class ExitCode(IntEnum):
     DATABASE = 4
 
 
-_ERRORS_OF_CODE: dict[ExitCode, tuple[type[DuetimeError], ...]] = {
-    ExitCode.DATABASE: (StoreError,),
-    ExitCode.NOT_FOUND: (JobNotFound, ScheduleNotFound, UnknownTask, WorkerNotFound),
-    ExitCode.USAGE: (ConfigError, InvalidValue),
+_NOT_FOUND = (errors.JobNotFound, errors.ScheduleNotFound, errors.UnknownTask, errors.WorkerNotFound)
+_ERRORS_OF_CODE: dict[ExitCode, tuple[type[errors.DuetimeError], ...]] = {
+    ExitCode.DATABASE: (errors.StoreError,),
+    ExitCode.NOT_FOUND: _NOT_FOUND,
+    ExitCode.USAGE: (errors.ConfigError, errors.InvalidValue),
 }
 
 
 class CommandFailure(click.ClickException):
-    """Ends the command with a message and a code."""
+    """Ends the command with a message and a code, by default the one for a wrong command."""
 
-    def __init__(self, message: str, code: ExitCode = ExitCode.FAILURE) -> None:
+    def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(safe_lines(message))
         self.exit_code = code  # type: ignore[misc]  # click's class variable, meant to be one per error
 
 
 def exit_code_of(error: BaseException) -> ExitCode:
     """Return the exit code for an error."""
-    return next(
-        (code for code, kinds in _ERRORS_OF_CODE.items() if isinstance(error, kinds)), ExitCode.FAILURE
-    )
+    codes = (code for code, kinds in _ERRORS_OF_CODE.items() if isinstance(error, kinds))
+    return next(codes, ExitCode.FAILURE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,10 +144,10 @@ class Answer:
 
 
 _REFUSALS: dict[type[Exception], str] = {
-    JobNotFound: "unknown",
-    ScheduleNotFound: "unknown",
-    JobActive: "active",
-    JobEnded: "finished",
+    errors.JobNotFound: "unknown",
+    errors.ScheduleNotFound: "unknown",
+    errors.JobActive: "active",
+    errors.JobEnded: "finished",
     TimeoutError: "unanswered",
 }
 
@@ -173,31 +163,33 @@ def answer_of_each(answers: Mapping[str, str], texts: Mapping[str, str]) -> Answ
     )
 
 
-async def collect_answers(names: Iterable[str], act: Callable[[str], Awaitable[str]]) -> dict[str, str]:
+Action: TypeAlias = Callable[[str], Awaitable[str | None]]
+"""Does something to a job or schedule, and may say what."""
+
+
+async def collect_answers(names: Iterable[str], act: Action, done: str = "") -> dict[str, str]:
     """Do something to each job or schedule, and go on when one is not there or refuses."""
     answers: dict[str, str] = {}
     for name in names:
         try:
-            answers[name] = await act(name)
+            answers[name] = await act(name) or done
         except tuple(_REFUSALS) as error:
             answers[name] = _REFUSALS[type(error)]
     return answers
 
 
-async def ask_each(
-    names: Iterable[str], act: Callable[[str], Awaitable[str]], texts: Mapping[str, str]
-) -> Answer:
+async def ask_each(names: Iterable[str], act: Action, texts: Mapping[str, str], done: str = "") -> Answer:
     """Do something to each job or schedule, and tell what became of each."""
-    return answer_of_each(await collect_answers(names, act), texts)
+    return answer_of_each(await collect_answers(names, act, done), texts)
 
 
 def confirm(expected: str, *, what: str, done: str) -> None:
     """Ask the user to type a text; raise `CommandFailure` for another one, and where there is no terminal."""
     if not is_interactive():
-        raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first", ExitCode.USAGE)
+        raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first")
     given = click.prompt(f"This cannot be undone. Type the {what}", err=True)
     if given != expected:
-        raise CommandFailure(f"{given!r} is not {expected!r}; nothing was {done}", ExitCode.USAGE)
+        raise CommandFailure(f"{given!r} is not {expected!r}; nothing was {done}")
 
 
 def is_interactive() -> bool:

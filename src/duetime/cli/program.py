@@ -39,14 +39,11 @@ def completion(ctx: click.Context, /, *, shell: str) -> None:
       eval "$(duetime completion bash)"                    # in ~/.bashrc; zsh likewise
       duetime completion fish | source                     # in config.fish
     """  # noqa: D301
-    program = ctx.find_root().command
-    click.echo(_SHELLS[shell](program, {}, "duetime", "_DUETIME_COMPLETE").source())
+    click.echo(_SHELLS[shell](ctx.find_root().command, {}, "duetime", "_DUETIME_COMPLETE").source())
 
 
 @click.command(short_help="Start an example web application.")
-@click.option(
-    "--port", envvar="PORT", type=int, default=10001, show_default=True, help="Also from the variable PORT."
-)
+@click.option("--port", envvar="PORT", type=int, default=10001, help="Also from the variable PORT.")
 def demo(*, port: int) -> None:
     """Start a web application with schedules and jobs, in four processes on one SQLite file.
 
@@ -60,12 +57,10 @@ def demo(*, port: int) -> None:
 
 @click.command(short_help="Say a cron expression in words and list its next times.")
 @click.argument("expression")
-@click.option("--tz", default="UTC", show_default=True, help="The zone of its times, by IANA name.")
-@click.option(
-    "--count", default=10, show_default=True, type=click.IntRange(1, _MOST_TIMES), help="How many times."
-)
+@click.option("--tz", default="UTC", help="The zone of its times, by IANA name.")
+@click.option("--count", default=10, type=click.IntRange(1, _MOST_TIMES), help="How many times.")
 @click.option("--after", type=read_moment, help="List what comes after this; else from now on.")
-@click.option("--name", default="", help="The schedule's name, from which H is drawn.")
+@click.option("--name", default="", show_default=False, help="The schedule's name, from which H is drawn.")
 @json_option
 def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: str, as_json: bool) -> None:
     """Say a cron expression in words and list its next times, with a note where the clock changes.
@@ -90,11 +85,8 @@ def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: 
 
 
 def _time_row(one: Upcoming) -> tuple[str, ...]:
-    return (
-        f"{one.local:%a} {one.local.isoformat(' ')}",
-        one.at.replace(tzinfo=None).isoformat(" "),
-        one.note or "",
-    )
+    utc = one.at.replace(tzinfo=None)
+    return f"{one.local:%a} {one.local.isoformat(' ')}", utc.isoformat(" "), one.note or ""
 
 
 class Program(click.Group):
@@ -128,7 +120,10 @@ def _say_traceback() -> None:
     click.echo(safe_lines(traceback.format_exc()), err=True)
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True}
+
+
+@click.group(cls=Program, context_settings=_SETTINGS)
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="duetime", prog_name="duetime", message="%(prog)s %(version)s")
 def main(*, debug: bool) -> None:
@@ -159,23 +154,8 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-for command in (
-    worker,
-    workers,
-    scheduler,
-    schedules,
-    enqueue,
-    jobs,
-    explain,
-    top,
-    queues,
-    prune,
-    migrate,
-    copy,
-    reopen,
-    doctor,
-    cron,
-    completion,
-    demo,
-):
+_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues)
+_ON_DATABASES = (prune, migrate, copy, reopen, doctor)
+
+for command in (*_ON_JOBS, *_ON_DATABASES, cron, completion, demo):
     main.add_command(command)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Any
 
 import click
 import msgspec
 
-from duetime.cli.command import client_command, dry_run_option, store_time
+from duetime.cli.command import PendingAnswer, client_command, dry_run_option, store_time
 from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, shortened, table_or
 from duetime.model.queues import Registry
 from duetime.model.text import check_name
@@ -75,12 +74,10 @@ async def _do_to_each(names: tuple[str, ...], act: Callable[[str], Awaitable[Non
 @queues.command()
 @client_command
 @click.argument("name", metavar="QUEUE")
-@click.option("--reason", default="purged", show_default=True, help="Kept with each job.")
+@click.option("--reason", default="purged", help="Kept with each job.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
 @dry_run_option
-def purge(
-    scheduler: Scheduler, *, name: str, reason: str, yes: bool, dry_run: bool
-) -> Coroutine[Any, Any, Answer]:
+def purge(scheduler: Scheduler, *, name: str, reason: str, yes: bool, dry_run: bool) -> PendingAnswer:
     """Cancel all jobs of a queue that no worker has yet.
 
     They stay on record as cancelled, with the reason. On a terminal the name of the queue is asked for; elsewhere

@@ -6,27 +6,14 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast, get_args
 
 import click
 
-from duetime.cli.command import (
-    F,
-    app_command,
-    by_option,
-    client,
-    database_options,
-    dry_run_option,
-    json_option,
-    load_scheduler,
-    read_duration,
-    read_moment,
-    run_answer,
-    store_time,
-    target_command,
-)
+from duetime.cli import command
+from duetime.cli.command import PendingAnswer, all_options, option
 from duetime.cli.output import Answer, CommandFailure, ExitCode, moment_text, say
 from duetime.model.schedule.files import read_trigger
 from duetime.model.schedule.options import ScheduleOptionValues
@@ -36,42 +23,31 @@ from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, Schedu
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import read_arguments
 
+_OVERLAPS, _MISFIRES = click.Choice(get_args(Overlap)), click.Choice(get_args(Misfire))
 
-def _option(flag: str, shown_as: str, text: str, **more: Any) -> Callable[[F], F]:
-    return click.option(flag, metavar=shown_as, help=text, **more)
-
-
-_DEFINITION_OPTIONS = (
-    _option("--cron", "EXPRESSION", "By a cron expression, such as '0 3 * * MON-FRI'."),
-    _option("--every", "DURATION", "At equal intervals, such as 15m or '1 month'."),
-    _option("--at", "MOMENT", "Then; may be repeated.", type=read_moment, multiple=True),
-    _option("--rrule", "RULE", "By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
-    _option("--tz", "ZONE", "The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]"),
-    _option("--start", "MOMENT", "When it begins; --every and --rrule count from it.", type=read_moment),
-    _option("--end", "MOMENT", "When it ends.", type=read_moment),
-    _option("--times", "N", "How many jobs it makes at most.", type=click.IntRange(1)),
-    _option("--jitter", "DURATION", "Put each job off by its own amount, up to this.", type=read_duration),
-    click.option(
-        "--overlap", type=click.Choice(get_args(Overlap)), help="When the one before has not ended."
-    ),
-    _option("--overlap-limit", "N", "How many may wait with queue_all.", type=int),
-    click.option("--misfire", type=click.Choice(get_args(Misfire)), help="What runs of what was missed."),
-    _option("--misfire-window", "DURATION", "How late one may still run.", type=read_duration),
-    _option("--misfire-limit", "N", "How many of those missed run with all.", type=int),
-    _option("--pause-after", "N", "Pause it after this many failures in a row.", type=int),
-    _option("--queue", "NAME", "In place of the task's own."),
-    _option("--priority", "N", "From 0 (first) to 9, in place of the task's own.", type=int),
-    _option("--retries", "N", "In place of the task's own.", type=int),
-    _option("--timeout", "DURATION", "In place of the task's own.", type=read_duration),
+definition_options = all_options(
+    option("--cron", "EXPRESSION", "By a cron expression, such as '0 3 * * MON-FRI'."),
+    option("--every", "DURATION", "At equal intervals, such as 15m or '1 month'.", type=str),
+    option("--at", "MOMENT", "Then; may be repeated.", multiple=True),
+    option("--rrule", "RULE", "By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
+    option("--tz", "ZONE", "The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]"),
+    option("--start", "MOMENT", "When it begins; --every and --rrule count from it."),
+    option("--end", "MOMENT", "When it ends."),
+    option("--times", "N", "How many jobs it makes at most.", type=click.IntRange(1)),
+    option("--jitter", "DURATION", "Put each job off by its own amount, up to this."),
+    click.option("--overlap", type=_OVERLAPS, help="When the one before has not ended."),
+    option("--overlap-limit", "N", "How many may wait with queue_all."),
+    click.option("--misfire", type=_MISFIRES, help="What runs of what was missed."),
+    option("--misfire-window", "DURATION", "How late one may still run."),
+    option("--misfire-limit", "N", "How many of those missed run with all."),
+    option("--pause-after", "N", "Pause it after this many failures in a row."),
+    option("--queue", "NAME", "In place of the task's own."),
+    option("--priority", "N", "From 0 (first) to 9, in place of the task's own."),
+    option("--retries", "N", "In place of the task's own."),
+    option("--timeout", "DURATION", "In place of the task's own."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Mark its jobs; may be repeated."),
 )
-
-
-def definition_options(command: F) -> F:
-    """Add the options that make up a schedule."""
-    for option in reversed(_DEFINITION_OPTIONS):
-        command = option(command)
-    return command
+"""What makes up a schedule."""
 
 
 def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], ScheduleOptionValues]:
@@ -84,15 +60,15 @@ def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], Schedule
 
 
 @click.command()
-@target_command
+@command.target_command
 @click.argument("name")
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
 @definition_options
-@by_option
+@command.by_option
 def put(
     scheduler: Scheduler, *, name: str, task: str, arguments: tuple[str, ...], by: str | None, **given: Any
-) -> Coroutine[Any, Any, Answer]:
+) -> PendingAnswer:
     """Store a schedule that calls TASK, in place of the one of this name if there is one.
 
     All of it is replaced: arguments and options that are not given are as for a new schedule. To change some and keep
@@ -111,23 +87,21 @@ def put(
     args, kwargs = read_arguments(handler, arguments)
 
     async def act() -> Answer:
-        answer = await scheduler.schedules.put(
-            name, trigger, task, args=args, kwargs=kwargs, by=by, **policies
-        )
-        return await _outcome(scheduler, name, answer)
+        done = await scheduler.schedules.put(name, trigger, task, args=args, kwargs=kwargs, by=by, **policies)
+        return await _outcome(scheduler, name, done)
 
     return act()
 
 
 @click.command()
-@app_command
+@command.app_command
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
 @definition_options
-@by_option
+@command.by_option
 def edit(
     scheduler: Scheduler, *, name: str, arguments: tuple[str, ...], by: str | None, **given: Any
-) -> Coroutine[Any, Any, Answer]:
+) -> PendingAnswer:
     """Change what is given of a schedule, and nothing else.
 
     ARGUMENTS take the place of the schedule's own: name=value pairs, or one JSON object or array. They are checked
@@ -142,7 +116,7 @@ def edit(
     when, values = split_definition(given)
     changes: dict[str, Any] = dict(values)
     if not (when or values or arguments):
-        raise CommandFailure("say what to change, such as --queue slow", ExitCode.USAGE)
+        raise CommandFailure("say what to change, such as --queue slow")
     if when:
         changes["trigger"] = read_trigger(when, name=name)
 
@@ -163,7 +137,7 @@ async def new_arguments(scheduler: Scheduler, name: str, given: tuple[str, ...])
 
 async def _outcome(scheduler: Scheduler, name: str, answer: str) -> Answer:
     """Tell what came of it, and when the schedule runs next."""
-    schedule, now = await scheduler.schedules.get(name), await store_time(scheduler)
+    schedule, now = await scheduler.schedules.get(name), await command.store_time(scheduler)
     following, searched = schedule.next_at, schedule.searched_until
     next_at = None if following is None else following.isoformat()
     lines = [f"{name}  {answer}: {schedule.description}"]
@@ -186,7 +160,7 @@ _format_option = click.option(
 
 
 @click.command()
-@database_options
+@command.database_options
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @_format_option
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
@@ -206,7 +180,7 @@ def export(
     kind = style or _format_by_name(output)
 
     async def read() -> ScheduleExport:
-        async with client(url, namespace) as scheduler:
+        async with command.client(url, namespace) as scheduler:
             return await scheduler.schedules.export(names or None, format=kind)
 
     made = asyncio.run(read())
@@ -220,13 +194,13 @@ def export(
 
 
 @click.command("import")
-@database_options
+@command.database_options
 @click.argument("words", metavar="[MODULE:OBJECT] FILE", nargs=-1, required=True)
 @_format_option
 @click.option("--no-check", is_flag=True, help="Take tasks and arguments as they are, without the code.")
-@by_option
-@dry_run_option
-@json_option
+@command.by_option
+@command.dry_run_option
+@command.json_option
 def import_(
     *,
     url: str | None,
@@ -251,11 +225,11 @@ def import_(
     """  # noqa: D301
     *targets, name = words
     if no_check and targets:
-        raise CommandFailure("with --no-check give the file alone", ExitCode.USAGE)
+        raise CommandFailure("with --no-check give the file alone")
     if not no_check and len(targets) != 1:
-        raise CommandFailure("give MODULE:OBJECT and a file, or --no-check and a file", ExitCode.USAGE)
+        raise CommandFailure("give MODULE:OBJECT and a file, or --no-check and a file")
     text = _read_file(name)
-    scheduler = client(url, namespace) if no_check else load_scheduler(targets[0])
+    scheduler = command.client(url, namespace) if no_check else command.load_scheduler(targets[0])
     kind = style or _format_by_name(None if name == "-" else Path(name))
     source = "standard input" if name == "-" else name
 
@@ -263,17 +237,15 @@ def import_(
         done = await scheduler.schedules.import_(
             text, format=kind, check=not no_check, source=source, by=by, dry_run=dry_run
         )
-        outcomes = (
-            f"{schedule}  {'would be ' if dry_run and outcome != 'unchanged' else ''}{outcome}"
-            for schedule, outcome in done.schedules.items()
-        )
+        would = {answer: "would be " for answer in ("created", "changed") if dry_run}
+        outcomes = [f"{name}  {would.get(answer, '')}{answer}" for name, answer in done.schedules.items()]
         return Answer(
             values={"dry_run": dry_run, "schedules": dict(done.schedules), "notes": list(done.notes)},
-            lines=outcomes if done.schedules else ["no schedules"],
+            lines=outcomes or ["no schedules"],
             notes=[f"{source}: {note}" for note in done.notes],
         )
 
-    run_answer(scheduler, act(), as_json=as_json)
+    command.run_answer(scheduler, act(), as_json=as_json)
 
 
 def _format_by_name(path: Path | None) -> str:
@@ -290,7 +262,7 @@ def _read_file(name: str) -> str:
         with Path(name).open(encoding="utf-8", newline="") as file:
             return file.read(MAX_FILE_LENGTH + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise CommandFailure(f"{name} cannot be read: {error}", ExitCode.USAGE) from None
+        raise CommandFailure(f"{name} cannot be read: {error}") from None
 
 
 def _write_file(path: Path, text: str) -> None:

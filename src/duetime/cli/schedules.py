@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, get_args
 from zoneinfo import ZoneInfo
 
 import click
 import msgspec
 
 from duetime.cli.command import (
+    PendingAnswer,
     app_command,
     by_option,
     client_command,
     dry_run_option,
-    read_moment,
-    read_moment_or_duration,
+    option,
     schedule_names_argument,
     store_time,
 )
@@ -37,7 +38,7 @@ from duetime.model.forecast import MAX_DAYS
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming
-from duetime.scheduler.records import JobRecord, ScheduleChange, ScheduleRecord
+from duetime.scheduler.records import JobRecord, ScheduleChange, ScheduleRecord, ScheduleState
 from duetime.scheduler.scheduler import Scheduler
 
 _ANSWER_TEXTS: Final = {
@@ -77,22 +78,16 @@ for command in (put, edit, export, import_):
 @client_command
 @click.option("--task", help="Only schedules of this task.")
 @click.option("--tag", help="Only schedules with this tag.")
-@click.option(
-    "--state",
-    type=click.Choice(["active", "paused", "parked", "ended"]),
-    help="Only schedules in this state.",
-)
+@click.option("--state", type=click.Choice(get_args(ScheduleState)), help="Only schedules in this state.")
 async def list_schedules(
     scheduler: Scheduler, *, task: str | None, tag: str | None, state: str | None
 ) -> Answer:
     """List schedules by name, with their next time in their own zone."""
     fleet, now = LiveWorkers.of(await scheduler.store.workers()), await store_time(scheduler)
     found = [
-        schedule
-        for schedule in await scheduler.schedules.list()
-        if task in (None, schedule.task)
-        and state in (None, schedule.state)
-        and (tag is None or tag in schedule.tags)
+        one
+        for one in await scheduler.schedules.list()
+        if task in (None, one.task) and state in (None, one.state) and (tag is None or tag in one.tags)
     ]
     hint = missing_workers(fleet) if found else None
     head = ("NAME", "STATE", "NEXT", "TASK", "WHEN")
@@ -123,38 +118,21 @@ async def show(scheduler: Scheduler, *, name: str) -> Answer:
 @client_command
 @schedule_names_argument
 @click.option("--reason", help="Kept with the schedule, for others to read.")
-@click.option(
-    "--until",
-    type=read_moment_or_duration,
-    metavar="WHEN",
-    help="Go on by itself then: in 2h, or at 2030-01-31T09:00:00Z.",
-)
+@option("--until", "WHEN", "Go on by itself then: in 2h, or at 2030-01-31T09:00:00Z.")
 @by_option
-def pause(
-    scheduler: Scheduler,
-    *,
-    names: tuple[str, ...],
-    reason: str | None,
-    until: datetime | timedelta | None,
-    by: str | None,
-) -> Coroutine[Any, Any, Answer]:
+async def pause(scheduler: Scheduler, *, names: tuple[str, ...], **given: Any) -> Answer:
     """Stop schedules from firing; what they have made and not started is taken back.
 
     `-` reads names from standard input. Exits with 3 when a schedule does not exist.
     """
-
-    async def act(name: str) -> str:
-        await scheduler.schedules.pause(name, reason=reason, until=until, by=by)
-        return "paused"
-
-    return ask_each(names, act, _ANSWER_TEXTS)
+    return await ask_each(names, partial(scheduler.schedules.pause, **given), _ANSWER_TEXTS, "paused")
 
 
 @schedules.command()
 @client_command
 @schedule_names_argument
 @by_option
-def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> Coroutine[Any, Any, Answer]:
+async def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> Answer:
     """Let paused schedules fire again, from now on; one record tells what has not run meanwhile.
 
     `-` reads names from standard input. Exits with 3 when a schedule does not exist.
@@ -164,7 +142,7 @@ def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> C
         answer = await scheduler.schedules.resume(name, by=by)
         return "parked" if (await scheduler.schedules.get(name)).parked_at is not None else answer
 
-    return ask_each(names, act, _ANSWER_TEXTS)
+    return await ask_each(names, act, _ANSWER_TEXTS)
 
 
 @schedules.command()
@@ -175,7 +153,7 @@ def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> C
 @dry_run_option
 def delete(
     scheduler: Scheduler, *, names: tuple[str, ...], yes: bool, by: str | None, dry_run: bool
-) -> Coroutine[Any, Any, Answer]:
+) -> PendingAnswer:
     """Remove schedules, and take back what they have made and not started; their records stay.
 
     One that code declares comes back when a worker with that code starts. On a terminal the name is asked for, or
@@ -211,8 +189,7 @@ async def trigger(scheduler: Scheduler, *, name: str, arguments: tuple[str, ...]
       duetime schedules trigger nightly
       duetime schedules trigger nightly days=30 --app jobs:scheduler
     """  # noqa: D301
-    call = await new_arguments(scheduler, name, arguments)
-    job = await scheduler.schedules.trigger(name, by=by, **call)
+    job = await scheduler.schedules.trigger(name, by=by, **await new_arguments(scheduler, name, arguments))
     return Answer(values={"schedule": name, "id": job.id}, lines=[job.id])
 
 
@@ -236,10 +213,8 @@ async def skip(scheduler: Scheduler, *, name: str, by: str | None) -> Answer:
 @schedules.command()
 @client_command
 @click.argument("name")
-@click.option(
-    "--count", default=10, show_default=True, type=click.IntRange(1, _MOST_TIMES), help="How many times."
-)
-@click.option("--after", type=read_moment, metavar="MOMENT", help="What comes after this; else from now on.")
+@click.option("--count", default=10, type=click.IntRange(1, _MOST_TIMES), help="How many times.")
+@option("--after", "MOMENT", "What comes after this; else from now on.")
 async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetime | None) -> Answer:
     """List the next times of a schedule in its zone, with a note where the clock changes."""
     found = await scheduler.schedules.preview(name, count, after=after)
@@ -254,8 +229,8 @@ async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetim
 @schedules.command()
 @client_command
 @click.argument("name")
-@click.option("--start", type=read_moment, required=True, metavar="MOMENT", help="From then on.")
-@click.option("--end", type=read_moment, required=True, metavar="MOMENT", help="Up to then.")
+@option("--start", "MOMENT", "From then on.", required=True)
+@option("--end", "MOMENT", "Up to then.", required=True)
 @by_option
 @dry_run_option
 async def backfill(
@@ -276,10 +251,8 @@ async def backfill(
 
 @schedules.command(short_help="Show the load to come.")
 @client_command
-@click.option(
-    "--days", type=click.IntRange(1, MAX_DAYS), default=7, show_default=True, help="How far to look ahead."
-)
-@click.option("--tz", default="UTC", show_default=True, help="The zone to show times in.")
+@click.option("--days", type=click.IntRange(1, MAX_DAYS), default=7, help="How far to look ahead.")
+@click.option("--tz", default="UTC", help="The zone to show times in.")
 async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
     """Show how many jobs the schedules will make hour by hour, with the busiest minutes.
 
@@ -293,9 +266,7 @@ async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
 @schedules.command()
 @client_command
 @click.argument("name")
-@click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1, _MOST_CHANGES), help="At most this many."
-)
+@click.option("--limit", default=20, type=click.IntRange(1, _MOST_CHANGES), help="At most this many.")
 async def history(scheduler: Scheduler, *, name: str, limit: int) -> Answer:
     """List what was done to a schedule, newest first: when, by whom, and what has changed."""
     found = await scheduler.schedules.history(name, limit=limit)
@@ -398,9 +369,7 @@ def _record_values(job: JobRecord) -> dict[str, object]:
 
 def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:
     """Return a schedule as JSON values, lengths of time in seconds."""
-    values: dict[str, object] = {
-        field.name: json_value(getattr(schedule, field.name)) for field in fields(schedule)
-    }
+    values: dict[str, object] = {f.name: json_value(getattr(schedule, f.name)) for f in fields(schedule)}
     return values | {"trigger": schedule.trigger.to_spec(), "task_known": fleet.knows(schedule.task)}
 
 

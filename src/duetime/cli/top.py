@@ -110,7 +110,7 @@ _CLEAR_BELOW = "\x1b[J"
 
 @click.command(short_help="Watch queues, workers and jobs live.")
 @watch_command
-@click.option("--every", type=read_duration, default="1s", show_default=True, help="How often to look.")
+@click.option("--every", type=read_duration, default="1s", help="How often to look.")
 @click.option("--once", is_flag=True, help="Look once and end, as without a terminal.")
 async def top(scheduler: Scheduler, *, every: timedelta, once: bool, as_json: bool) -> None:
     """Watch queues, workers, running jobs with their progress, and what falls due next, until Ctrl-C.

@@ -5,24 +5,23 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar, cast, get_args
 
 import click
 import msgspec
 
-from duetime.cli.command import client_command, load_scheduler, read_duration, store_time, words_argument
-from duetime.cli.output import (
-    Answer,
-    CommandFailure,
-    ExitCode,
-    exit_code_of,
-    record_lines,
-    relative_time,
-    shortened,
-    table_or,
+from duetime.cli import output
+from duetime.cli.command import (
+    PendingAnswer,
+    client_command,
+    load_scheduler,
+    option,
+    store_time,
+    words_argument,
 )
+from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.scheduler.lookup import worker_not_found
@@ -62,21 +61,14 @@ def worker_command(function: Callable[..., SendCommand]) -> Callable[..., None]:
     @functools.wraps(function)
     def run(
         scheduler: Scheduler, *, worker_ids: tuple[str, ...], everyone: bool, **given: Any
-    ) -> Coroutine[Any, Any, Answer]:
+    ) -> PendingAnswer:
         if bool(worker_ids) == everyone:
-            raise CommandFailure("name the workers or say --all", ExitCode.USAGE)
+            raise CommandFailure("name the workers or say --all")
         return _replies_of_workers(scheduler, function(scheduler, **given), worker_ids)
 
     ids = words_argument("worker_ids", "ID...", "ids", required=False)
     everyone = click.option("--all", "everyone", is_flag=True, help="All workers that are alive.")
-    wait = click.option(
-        "--wait",
-        type=read_duration,
-        default="10s",
-        show_default=True,
-        metavar="DURATION",
-        help="How long to wait for the answers.",
-    )
+    wait = option("--wait", "DURATION", "How long to wait for the answers.", default="10s")
     return client_command(ids(everyone(wait(run))))
 
 
@@ -90,7 +82,7 @@ async def list_workers(scheduler: Scheduler, *, everyone: bool) -> Answer:
     head = ("ID", "STATE", "HOST", "PID", "QUEUES", "RUNNING", "DONE", "FAILED", "STARTED", "HEARD OF")
     return Answer(
         values=[_worker_values(worker) for worker in found],
-        lines=table_or("no workers", head, (_worker_row(worker, now) for worker in found)),
+        lines=output.table_or("no workers", head, (_worker_row(worker, now) for worker in found)),
     )
 
 
@@ -103,7 +95,7 @@ async def show(scheduler: Scheduler, *, worker_id: str) -> Answer:
     commands, values = await scheduler.workers.commands(worker.id), _worker_values(worker)
     return Answer(
         values=values | {"commands": [msgspec.to_builtins(command) for command in commands]},
-        lines=(*record_lines(values), *map(_command_line, commands)),
+        lines=(*output.record_lines(values), *map(_command_line, commands)),
     )
 
 
@@ -149,7 +141,7 @@ async def _replies_of_workers(scheduler: Scheduler, send: SendCommand, ids: Sequ
         try:
             return await send(worker_id), None, ExitCode.OK
         except (WorkerGone, WorkerNotFound, TimeoutError) as error:
-            return None, str(error), exit_code_of(error)
+            return None, str(error), output.exit_code_of(error)
 
     known = await scheduler.workers.list()
     alive = [worker for worker in known if worker.state == "alive"]
@@ -170,7 +162,7 @@ def _reply_lines(worker_id: str, reply: str | None) -> Iterator[str]:
 
 
 def _command_line(command: CommandRecord) -> str:
-    outcome = shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
+    outcome = output.shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
     dropped = "dropped: " if command.dropped else ""
     return f"{'told':16} {command.created_at.isoformat()} {command.kind}: {dropped}{outcome}"
 
@@ -184,7 +176,7 @@ def _find_by_id(known: Sequence[WorkerRecord], ids: Sequence[str]) -> list[Worke
             raise worker_not_found(given)
         if len(matches) > 1:
             listed = ", ".join(worker.id for worker in matches)
-            raise CommandFailure(f"{given!r} may be any of {listed}; write more of it", ExitCode.USAGE)
+            raise CommandFailure(f"{given!r} may be any of {listed}; write more of it")
         found[matches[0].id] = matches[0]
     return list(found.values())
 
@@ -200,8 +192,8 @@ def _worker_row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
         f"{worker.running}/{worker.slots}",
         str(worker.done),
         str(worker.failed),
-        relative_time(worker.started_at, now),
-        relative_time(worker.heartbeat_at, now),
+        output.relative_time(worker.started_at, now),
+        output.relative_time(worker.heartbeat_at, now),
     )
 
 
@@ -212,28 +204,20 @@ def _worker_values(worker: WorkerRecord) -> dict[str, object]:
     return values
 
 
+_LEVELS = click.Choice(["debug", "info", "warning", "error"])
+_FORMATS = click.Choice(get_args(LogFormat))
+
+
 def log_options(command: F) -> F:
     """Add the options that say how much to log, and how."""
-    level = click.option(
-        "--log-level",
-        type=click.Choice(["debug", "info", "warning", "error"]),
-        default="info",
-        show_default=True,
-        help="How much to say, on standard error.",
-    )
-    style = click.option(
-        "--log-format",
-        type=click.Choice(["console", "json"]),
-        default="console",
-        show_default=True,
-        help="For people or for machines.",
-    )
+    level = option("--log-level", None, "How much to say, on standard error.", type=_LEVELS, default="info")
+    style = option("--log-format", None, "For people or for machines.", type=_FORMATS, default="console")
     return level(style(command))
 
 
 @click.command()
 @click.argument("target", metavar="MODULE:OBJECT")
-@click.option("--concurrency", type=int, default=100, show_default=True, help="How many jobs run at once.")
+@click.option("--concurrency", type=int, default=100, help="How many jobs run at once.")
 @click.option(
     "--queue",
     "queues",
@@ -241,42 +225,25 @@ def log_options(command: F) -> F:
     metavar="NAME[=LIMIT]",
     help=f"A queue to work on, perhaps with a limit of its own; may be repeated.  [default: {DEFAULT_QUEUE}]",
 )
-@click.option(
-    "--grace",
-    type=read_duration,
-    default="30s",
-    show_default=True,
-    metavar="DURATION",
-    help="How long running jobs may go on when the worker is asked to stop.",
+@option(
+    "--grace", "DURATION", "How long running jobs may go on when the worker is asked to stop.", default="30s"
 )
-@click.option(
+@option(
     "--cpu-children",
-    type=int,
-    metavar="N",
-    help="How many jobs run at once in child processes.  [default: the number of processors]",
+    "N",
+    "How many jobs run at once in child processes.  [default: the number of processors]",
 )
-@click.option("--cpu-max-jobs", type=int, metavar="N", help="Replace a child process after this many jobs.")
-@click.option(
+@option("--cpu-max-jobs", "N", "Replace a child process after this many jobs.")
+@option(
     "--cpu-max-memory",
-    metavar="SIZE",
-    help="Replace a child process that holds more than this after a job, such as 500MB.",
+    "SIZE",
+    "Replace a child process that holds more than this after a job, such as 500MB.",
 )
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
 @log_options
 def worker(
-    *,
-    target: str,
-    concurrency: int,
-    queues: tuple[str, ...],
-    grace: timedelta,
-    cpu_children: int | None,
-    cpu_max_jobs: int | None,
-    cpu_max_memory: str | None,
-    no_schedules: bool,
-    no_job_logs: bool,
-    log_level: str,
-    log_format: LogFormat,
+    *, target: str, queues: tuple[str, ...], no_schedules: bool, no_job_logs: bool, **given: Any
 ) -> None:
     """Run due jobs and fire schedules until stopped.
 
@@ -291,18 +258,10 @@ def worker(
       duetime worker jobs:scheduler
       duetime worker jobs:scheduler --concurrency 20 --queue default --queue mail=5
     """  # noqa: D301
-    settings: WorkerSettings = {
-        "concurrency": concurrency,
-        "queues": dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE],
-        "grace": grace,
-        "cpu_children": cpu_children,
-        "cpu_max_jobs": cpu_max_jobs,
-        "cpu_max_memory": cpu_max_memory,
-        "schedules": not no_schedules,
-        "capture_logs": not no_job_logs,
-    }
-    configure_logging(log_level, log_format)
-    run_until_stopped(load_scheduler(target), settings)
+    settings: dict[str, Any] = {"schedules": not no_schedules, "capture_logs": not no_job_logs}
+    settings["queues"] = dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE]
+    configure_logging(given.pop("log_level"), given.pop("log_format"))
+    run_until_stopped(load_scheduler(target), cast("WorkerSettings", settings | given))
 
 
 def _read_queue_limit(text: str) -> tuple[str, int | None]:
@@ -310,9 +269,7 @@ def _read_queue_limit(text: str) -> tuple[str, int | None]:
     if not separator:
         return name, None
     if not limit.isdecimal():
-        raise CommandFailure(
-            f"--queue {text!r}: the limit must be a whole number, as in mail=5", ExitCode.USAGE
-        )
+        raise CommandFailure(f"--queue {text!r}: the limit must be a whole number, as in mail=5")
     return name, int(limit)
 
 

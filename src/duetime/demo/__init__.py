@@ -67,9 +67,8 @@ def _check_free(port: int) -> None:
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            raise ConfigError(
-                f"port {port} cannot be used: {error.strerror}; choose another, e.g. PORT={port % _LAST_PORT + 1}"
-            ) from None
+            fix = f"choose another, e.g. PORT={port % _LAST_PORT + 1}"
+            raise ConfigError(f"port {port} cannot be used: {error.strerror}; {fix}") from None
 
 
 async def _check_database() -> None:

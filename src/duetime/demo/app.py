@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request
 
-from duetime import Event, Scheduler, cron, current_job, every
+from duetime import Event, JobRecord, Scheduler, cron, current_job, every
 from duetime.demo import things_to_try
 
 DELAY = float(os.environ.get("DEMO_DELAY", "10"))
@@ -114,21 +114,13 @@ async def send_email_notification(user_id: int, message: str) -> dict[str, Any]:
 @app.get("/jobs")
 async def recent_jobs() -> list[dict[str, Any]]:
     """List the newest jobs."""
-    return [
-        {
-            "job": job.id,
-            "task": job.task,
-            "arguments": job.arguments,
-            "state": job.state,
-            "due_at": job.due_at,
-            "late_ms": None if job.lateness is None else job.lateness.total_seconds() * 1000,
-            "attempt": job.attempt,
-            "progress": job.progress,
-            "result": job.result,
-            "error": job.error,
-        }
-        for job in await scheduler.jobs.list(limit=20)
-    ]
+    return [_job_values(job) for job in await scheduler.jobs.list(limit=20)]
+
+
+def _job_values(job: JobRecord) -> dict[str, Any]:
+    late = None if job.lateness is None else job.lateness.total_seconds() * 1000
+    names = ("task", "arguments", "state", "due_at", "attempt", "progress", "result", "error")
+    return {"job": job.id, "late_ms": late, **{name: getattr(job, name) for name in names}}
 
 
 @app.get("/")

@@ -7,14 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from duetime.model.explain.facts import (
-    JobFacts,
-    ScheduleFacts,
-    ScheduleQuestion,
-    Sentence,
-    ask_about,
-    length,
-)
+from duetime.model.explain.facts import JobFacts, ScheduleFacts, ScheduleQuestion, Sentence, ask_about, length
 from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
 from duetime.model.job import JobId
@@ -183,11 +176,8 @@ def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> 
     triggers = {one.name: schedule_trigger(one) for one in active}
     if unreadable := {n: one for n, one in triggers.items() if isinstance(one, UnreadableTrigger)}:
         first, problem = next(iter(unreadable.items()))
-        names = short_list(list(unreadable), most=_MAX_NAMED)
-        return (
-            f"{len(unreadable):,} of them cannot be read and wait: {names}",
-            f"put or delete them; {first} has {problem.describe()}",
-        )
+        what = f"{len(unreadable):,} of them cannot be read and wait: {short_list([*unreadable], most=_MAX_NAMED)}"
+        return what, f"put or delete them; {first} has {problem.describe()}"
     if not fleet.fires:
         return "and no worker fires them", f"start {_START_COMMAND}"
     if not fleet.queues:
@@ -200,9 +190,7 @@ def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> 
         )
     next_times = sorted((schedule.next_at or 0, schedule.name) for schedule in active)
     if overdue := [name for next_at, name in next_times if next_at < now - _OVERDUE_AFTER]:
-        late = length(now - next_times[0][0])
-        return (
-            f"{len(overdue):,} overdue for up to {late}: {short_list(overdue, most=_MAX_NAMED)}",
-            f"see the log of the workers that fire schedules, or: duetime explain {overdue[0]}",
-        )
+        late = f"{len(overdue):,} overdue for up to {length(now - next_times[0][0])}"
+        fix = f"see the log of the workers that fire schedules, or: duetime explain {overdue[0]}"
+        return f"{late}: {short_list(overdue, most=_MAX_NAMED)}", fix
     return None

@@ -7,17 +7,7 @@ import types
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping
-from typing import (
-    Any,
-    ClassVar,
-    NoReturn,
-    ParamSpec,
-    Protocol,
-    TypeVar,
-    Unpack,
-    cast,
-    overload,
-)
+from typing import Any, ClassVar, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.callbacks import Callback
@@ -25,6 +15,7 @@ from duetime.model.task import JobOptionValues, TaskOptionValues, task_options
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.registry import check_function
 from duetime.scheduler.task import (
+    POSITIONAL_KINDS,
     AsyncTask,
     BlockingRequest,
     Call,
@@ -73,17 +64,16 @@ class TaskOf:
         return task_of(owner)
 
 
+_Enqueue: TypeAlias = Callable[P, Coroutine[Any, Any, JobHandle[R]]]
+
+
 class EnqueueOf:
     """`Report.enqueue(...)`."""
 
     @overload
-    def __get__(
-        self, instance: object, owner: type[AsyncRun[P, R]], /
-    ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
+    def __get__(self, instance: object, owner: type[AsyncRun[P, R]], /) -> _Enqueue[P, R]: ...
     @overload
-    def __get__(
-        self, instance: object, owner: type[SyncRun[P, R]], /
-    ) -> Callable[P, Coroutine[Any, Any, JobHandle[R]]]: ...
+    def __get__(self, instance: object, owner: type[SyncRun[P, R]], /) -> _Enqueue[P, R]: ...
     def __get__(self, instance: object, owner: type[Any], /) -> Callable[..., Any]:
         return task_of(owner).enqueue
 
@@ -133,8 +123,7 @@ def task_of(owner: type) -> Task[..., Any]:
     """Return what a class was registered as; raises `InvalidTask` when it is abstract."""
     task: Task[..., Any] | None = vars(owner).get(TASK_ATTRIBUTE)
     if task is None:
-        text = f"{owner.__qualname__} is abstract, so it is not a task; write a subclass that defines what is missing"
-        raise InvalidTask(text)
+        raise InvalidTask(f"{owner.__qualname__} is abstract, so it is not a task; write a complete subclass")
     return task
 
 
@@ -202,16 +191,14 @@ def _register(cls: type[Job], name: str | None) -> None:
     scheduler: EnqueueClient | None = inherited.pop("scheduler", None)
     abstract = _is_abstract(cls)
     if abstract and name is not None:
-        text = f"{cls.__qualname__} is abstract, so it is not a task and has no name; name its subclasses"
-        raise InvalidOption(text)
+        raise InvalidOption(f"{cls.__qualname__} is abstract, so it has no name; name its subclasses")
     # Options are checked here, where they are written, also those of a class that is not registered.
     checked = task_options(cast("TaskOptionValues", inherited), owner=scheduler)
     if abstract:
         return
     if scheduler is None:
         _refuse_class(
-            cls,
-            f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at one of its bases",
+            cls, f"has no scheduler: write class {cls.__name__}(Job, scheduler=...), here or at a base"
         )
     setattr(cls, TASK_ATTRIBUTE, scheduler.add_task(_as_function(cls), name=name, options=checked))
 
@@ -242,17 +229,12 @@ def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
     check_function(run, name="run")
     signature = inspect.signature(run)
     parameters = list(signature.parameters.values())
-    if not parameters or parameters[0].kind not in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    ):
+    if not parameters or parameters[0].kind not in POSITIONAL_KINDS:
         _refuse_class(cls, f"has run{signature}, which does not take self")
     try:
         inspect.signature(cls).bind()
     except TypeError as error:
-        _refuse_class(
-            cls, f"cannot be made without arguments ({error}), and each run makes a new one; pass them to run"
-        )
+        _refuse_class(cls, f"cannot be made without arguments ({error}); pass them to run")
     return signature.replace(parameters=parameters[1:])
 
 
@@ -270,9 +252,8 @@ def _annotations(cls: type[Job], run: Callable[..., Any]) -> dict[str, Any]:
 def _is_abstract(cls: type[Job]) -> bool:
     """Tell what ABCMeta will find; it looks only when the class is made, which is after this."""
     names = {*vars(cls)}.union(*(getattr(base, "__abstractmethods__", ()) for base in cls.__bases__))
-    return any(
-        getattr(inspect.getattr_static(cls, name, None), "__isabstractmethod__", False) for name in names
-    )
+    members = (inspect.getattr_static(cls, name, None) for name in names)
+    return any(getattr(member, "__isabstractmethod__", False) for member in members)
 
 
 def _check_verbs(cls: type[Job]) -> None:
@@ -282,8 +263,7 @@ def _check_verbs(cls: type[Job]) -> None:
 
 
 def _refuse_class(cls: type[Job], why: str) -> NoReturn:
-    text = f"{cls.__qualname__} cannot be a task: it {why}"
-    raise InvalidTask(text)
+    raise InvalidTask(f"{cls.__qualname__} cannot be a task: it {why}")
 
 
 J = TypeVar("J", bound=Job)

@@ -7,19 +7,13 @@ import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from duetime.errors import (
-    JobCancelled,
-    JobFailed,
-    JobSkipped,
-    ResultExpired,
-    ResultUnreadable,
-    StoreUnavailable,
-)
+from duetime import errors
+from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import shown
-from duetime.scheduler.lookup import find_job
+from duetime.scheduler.lookup import find_job, growing_pauses
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base.protocols import Store
@@ -28,7 +22,6 @@ log = logging.getLogger("duetime.store")
 
 R = TypeVar("R")
 
-_FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 0.25
 
 
@@ -77,7 +70,7 @@ class JobHandle(Generic[R]):
 
     async def _ended(self, away: list[StoreUnavailable]) -> StoredJob:
         """Read the job until it has ended; `away` has the error of the last read, if that failed."""
-        pause = _FIRST_PAUSE
+        pauses = growing_pauses(_LONGEST_PAUSE)
         while True:
             try:
                 job = await self._stored()
@@ -89,37 +82,29 @@ class JobHandle(Generic[R]):
                 away.clear()
                 if job.state.terminal:
                     return job
-            await asyncio.sleep(pause)
-            pause = min(_LONGEST_PAUSE, pause * 1.5)
+            await asyncio.sleep(next(pauses))
 
     async def _stored(self) -> StoredJob:
         return await find_job(self._store(), self.id)
 
     def _read(self, job: StoredJob) -> R:
-        match job.state:
-            case State.FAILED:
-                text = f"job {job.id} of {job.task} failed: {job.error or 'its error is not kept'}"
-                raise JobFailed(text, error=job.error, traceback=job.traceback)
-            case State.CANCELLED:
-                text = f"job {job.id} of {job.task} was cancelled: {job.reason}"
-                raise JobCancelled(text)
-            case State.SKIPPED:
-                text = f"job {job.id} of {job.task} was skipped: {job.reason}"
-                raise JobSkipped(text)
-            case _:
-                pass
+        called = f"job {job.id} of {job.task}"
+        if job.state is State.FAILED:
+            text = f"{called} failed: {job.error or 'its error is not kept'}"
+            raise errors.JobFailed(text, error=job.error, traceback=job.traceback)
+        if job.state is State.CANCELLED:
+            raise errors.JobCancelled(f"{called} was cancelled: {job.reason}")
+        if job.state is State.SKIPPED:
+            raise errors.JobSkipped(f"{called} was skipped: {job.reason}")
         if job.result_error is not None:
-            text = f"job {job.id} of {job.task} succeeded, but {job.result_error}"
-            raise ResultExpired(text)
+            raise errors.ResultExpired(f"{called} succeeded, but {job.result_error}")
         if job.result is None:
             return None  # type: ignore[return-value]  # what its task returns
         try:
             value: R = self._decode(job.result)
         except (ValueError, RecursionError) as error:
-            text = (
-                f"job {job.id} of {job.task} succeeded, but its stored result cannot be read: {shown(error)}"
-            )
-            raise ResultUnreadable(text) from error
+            problem = f"its stored result cannot be read: {shown(error)}"
+            raise errors.ResultUnreadable(f"{called} succeeded, but {problem}") from error
         return value
 
 

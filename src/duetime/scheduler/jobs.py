@@ -33,7 +33,7 @@ from duetime.model.time import (
 from duetime.model.worker import CommandKind, NewCommand
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_job, job_not_found
+from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
 from duetime.scheduler.task import Call, EnqueueClient
 from duetime.stores.base import CancelAnswer, JobFilter, PruneResult, ReleaseAnswer, SnoozeAnswer, Store
@@ -74,9 +74,8 @@ class Page(list[T]):
 def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
     """Check what a user asked for."""
     for name in query:
-        if name not in JobQuery.__optional_keys__:
-            text = f"unknown option {name!r}; options are {', '.join(sorted(JobQuery.__optional_keys__))}"
-            raise InvalidOption(text)
+        if name not in (options := sorted(JobQuery.__optional_keys__)):
+            raise InvalidOption(f"unknown option {name!r}; options are {', '.join(options)}")
     named: dict[str, Any] = {name: query.get(name) for name in ("task", "queue", "schedule", "key", "tag")}
     for name, asked in named.items():
         if isinstance(asked, str):
@@ -95,8 +94,7 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
 def read_cursor(cursor: str) -> JobId:
     """Return the job that a page begins behind, or raise `InvalidCursor`."""
     if not isinstance(cursor, str) or not cursor.startswith(_CURSOR_MARK):
-        text = f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is"
-        raise InvalidCursor(text)
+        raise InvalidCursor(f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is")
     return check_text(cursor.removeprefix(_CURSOR_MARK), what="cursor")
 
 
@@ -110,15 +108,12 @@ def _enum_value(kind: type[E], value: str | None, *, what: str) -> E | None:
     try:
         return None if value is None else kind(value)
     except ValueError:
-        text = f"{what} must be one of {', '.join(kind)}, not {shown(value)}"
-        raise InvalidOption(text) from None
+        raise InvalidOption(f"{what} must be one of {', '.join(kind)}, not {shown(value)}") from None
 
 
 RELEASE_TIMEOUT: Micros = 10 * SECOND
 """How long a worker may take to give a job back."""
-
-_FIRST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.1
+_BY_FORCE = "force=True takes it away all the same, and it may then run twice"
 
 
 async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
@@ -133,19 +128,16 @@ async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
     if not await store.send([ask]):
         # A worker without a lease starts nothing more.
         return (await store.release([job_id], force=False))[job_id]
-    pause = _FIRST_PAUSE
+    pauses = growing_pauses()
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT / SECOND):
             while answer is None:
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 1.5)
+                await asyncio.sleep(next(pauses))
                 job = await find_job(store, job_id)
                 answer = _answer_without_worker(job) if job.fence == held.fence else ReleaseAnswer.RELEASED
     except TimeoutError:
-        text = (
-            f"worker {held.worker} has not given job {job_id} back within {describe_duration(RELEASE_TIMEOUT)}; "
-            "force=True takes it away all the same, and it may then run twice"
-        )
+        within = describe_duration(RELEASE_TIMEOUT)
+        text = f"worker {held.worker} has not given job {job_id} back within {within}; {_BY_FORCE}"
         raise TimeoutError(text) from None
     return ReleaseAnswer.RELEASED if answer is ReleaseAnswer.WAITING else answer
 
@@ -180,8 +172,7 @@ class Jobs:
         where = job_filter(query, now=await store.now() if counts_back else 0)
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
-        more = len(found) > where.limit
-        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if more else None)
+        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if len(found) > where.limit else None)
 
     async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
@@ -228,8 +219,7 @@ class Jobs:
         """
         options = job_options(values, owner=self._client)
         if options.tx is not None:
-            text = "rerun takes no tx=: it reads the old job and stores the new one by itself"
-            raise InvalidOption(text)
+            raise InvalidOption("rerun takes no tx=: it reads the old job and stores the new one by itself")
         new = job_once_more(await find_job(self._store(), job_id), options)
         return await self._client.enqueue(Call(new, msgspec.json.decode))
 
@@ -241,10 +231,7 @@ class Jobs:
         micros = parse_duration(delay, what="delay")
         answer = (await self._store().snooze([job_id], delay=micros))[job_id]
         if answer is SnoozeAnswer.RUNNING:
-            text = (
-                f"job {job_id} is with a worker and cannot be put off; its handler can, with duetime.Snooze"
-            )
-            raise JobActive(text)
+            raise JobActive(f"job {job_id} is with a worker; its handler can put it off, with duetime.Snooze")
         _check_not_ended(job_id, answer)
 
     async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
@@ -260,10 +247,7 @@ class Jobs:
         else:
             answer = await request_release(self._store(), job_id)
         if answer is ReleaseAnswer.STARTED:
-            text = (
-                f"job {job_id} has started; force=True takes it away all the same, and it may then run twice"
-            )
-            raise JobActive(text)
+            raise JobActive(f"job {job_id} has started; {_BY_FORCE}")
         _check_not_ended(job_id, answer)
         return answer
 

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from duetime.errors import (
-    InvalidOption,
-    JobNotFound,
-    ScheduleNotFound,
-    StoreMoved,
-    UnknownTask,
-    WorkerNotFound,
-)
+from duetime.errors import JobNotFound, ScheduleNotFound, StoreMoved, UnknownTask, WorkerNotFound
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import StoredJob
-from duetime.model.text import shown
+from duetime.model.text import check_whole
 from duetime.model.worker import WorkerId
 from duetime.runtime.running.handler import Handler
 from duetime.stores.base import Store
-
-log = logging.getLogger("duetime.store")
 
 MAX_PAGE: Final = 1_000
 
@@ -82,15 +72,14 @@ def check_not_moved(store: Store) -> None:
         raise StoreMoved(store.moved)
 
 
-def warn_if_moved(store: Store) -> None:
-    """Warn on opening, where reading is still allowed."""
-    if store.moved is not None:
-        log.warning("%s", StoreMoved(store.moved))
+def growing_pauses(longest: float = 0.1) -> Iterator[float]:
+    """Yield how long to wait before each look at what another process is to answer."""
+    pause = 0.005
+    while True:
+        yield pause
+        pause = min(longest, pause * 1.5)
 
 
 def check_limit(limit: int, *, what: str = "limit") -> int:
     """Return the number, or raise `InvalidOption`."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
-        text = f"{what} must be a whole number from 1 to {MAX_PAGE}, not {shown(limit)}"
-        raise InvalidOption(text)
-    return limit
+    return check_whole(limit, 1, MAX_PAGE, what=what)

@@ -59,8 +59,7 @@ class BlockingPortal:
     def reach(self) -> asyncio.AbstractEventLoop:
         """Open the scheduler if it is not open, and return its loop; raises `BlockingCallInLoop` inside one."""
         if asyncio._get_running_loop() is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            text = "a .sync verb would block the running event loop; call the async verb and await it"
-            raise BlockingCallInLoop(text)
+            raise BlockingCallInLoop("a .sync verb would block the running event loop; await the async verb")
         with self._lock:
             current = self._current_loop()
             if current is not None and current.is_running():

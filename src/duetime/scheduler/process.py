@@ -174,8 +174,7 @@ class ConsoleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as text that no terminal obeys."""
-        moment = datetime.fromtimestamp(record.created).astimezone()
-        time = moment.isoformat(sep=" ", timespec="milliseconds")
+        time = datetime.fromtimestamp(record.created).astimezone().isoformat(" ", "milliseconds")
         line = f"{time} {record.levelname:<8} {record.name}: {record.getMessage()}"
         return "\n".join([printable(redact_text(line)), *_indented(_traceback_text(record).splitlines())])
 

@@ -67,8 +67,7 @@ class Queues:
         """
         gate = limits.gate(most, rate)
         if gate is not None and gate.by is not None:
-            text = f"a queue has no argument {gate.by!r} to be limited by; limit the tasks in it"
-            raise InvalidOption(text)
+            raise InvalidOption(f"a queue has no argument {gate.by!r} to be limited by; limit its tasks")
         await self._store().set_queue_limit(check_name(queue, what="queue"), gate)
 
     async def limits(self) -> Mapping[str, tuple[Limit | None, Rate | None]]:

@@ -12,7 +12,7 @@ import msgspec
 
 from duetime.model.audit import StoredAuditEntry
 from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
-from duetime.model.limits import Limit, Rate
+from duetime.model.limits import UNLIMITED, Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
@@ -22,7 +22,7 @@ from duetime.model.text import MAX_READ, is_deeper, shown
 from duetime.model.time import Instant, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
-from duetime.model.worker import Command, CommandId, WorkerId, WorkerState
+from duetime.model.worker import CommandId, WorkerId, WorkerState
 
 
 def optional_datetime(instant: Instant | None) -> datetime | None:
@@ -42,7 +42,7 @@ class StoredRecord:
     """The base of what is read from a row of the store."""
 
     @classmethod
-    def _read(cls, row: object, **given: Any) -> Self:
+    def from_row(cls, row: object, **given: Any) -> Self:
         """Take each field that is not given from the row's field of the same name, times as datetimes."""
         for field in fields(cls):
             if field.name not in given:
@@ -104,7 +104,7 @@ class JobRecord(StoredRecord):
         result, problem = (None, None) if job.result is None else _decoded(job.result)
         if problem is not None:
             problem = f"the stored result cannot be read: {problem}"
-        return cls._read(
+        return cls.from_row(
             job,
             arguments=json_or_text(job.payload),
             result=result,
@@ -131,11 +131,6 @@ class AttemptRecord(StoredRecord):
     error: str | None
     traceback: str | None
 
-    @classmethod
-    def from_stored(cls, row: StoredAttempt | StoredJob, **given: Any) -> Self:
-        """Read a try; the last one is in the row of its job."""
-        return cls._read(row, **given)
-
 
 def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[AttemptRecord]:
     """Return the tries of a job in order; the last one is in the job itself, if it has begun."""
@@ -143,14 +138,14 @@ def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[Attemp
     silent = job.state is State.FAILED and job.failure_ttl is not None and job.error is None
     kept = {"error": None, "traceback": None} if silent else {}
     tries = [
-        AttemptRecord.from_stored(attempt, **kept)
+        AttemptRecord.from_row(attempt, **kept)
         for attempt in earlier
         # One that ended after the job was read, or that ended the job after all, is not told twice.
         if attempt.fence < job.fence or (attempt.fence == job.fence and job.started_at is None)
     ]
     if job.started_at is not None:
         ended_at = optional_datetime(job.finished_at)
-        tries.append(AttemptRecord.from_stored(job, ended_at=ended_at, outcome=job.state))
+        tries.append(AttemptRecord.from_row(job, ended_at=ended_at, outcome=job.state))
     return tries
 
 
@@ -184,18 +179,17 @@ class QueueRecord:
     @classmethod
     def from_stored(cls, name: str, queue: StoredQueue | None, count: RegistryCount) -> Self:
         """Put together what a store has for a queue."""
-        paused_at = None if queue is None else queue.paused_at
-        limit, rate = (None, None) if queue is None else queue.limit.written()
-        jobs: dict[str, int] = {registry.value: count.jobs[registry] for registry in Registry}
+        queue = queue or StoredQueue(name=name, paused_at=None, paused_reason=None, limit=UNLIMITED)
+        limit, rate = queue.limit.written()
         return cls(
             name=name,
-            paused=paused_at is not None,
-            paused_at=optional_datetime(paused_at),
-            paused_reason=None if queue is None else queue.paused_reason,
+            paused=queue.paused_at is not None,
+            paused_at=optional_datetime(queue.paused_at),
+            paused_reason=queue.paused_reason,
             limit=limit,
             rate=rate,
             at_least=frozenset(count.at_least),
-            **jobs,
+            **{registry.value: count.jobs[registry] for registry in Registry},
         )
 
 
@@ -233,19 +227,10 @@ class WorkerRecord(StoredRecord):
     @classmethod
     def from_stored(cls, worker: StoredWorker) -> Self:
         """Read a stored worker."""
-        stats = worker.stats
-        return cls._read(
-            worker,
-            heartbeat_at=to_datetime(worker.beat_at),
-            running=stats.running,
-            done=stats.done,
-            failed=stats.failed,
-            loop_lag=timedelta(microseconds=stats.loop_lag),
-            paused=stats.paused_at is not None,
-            paused_at=optional_datetime(stats.paused_at),
-            paused_reason=stats.paused_reason,
-            last_error=stats.last_error,
-        )
+        stats, heard = worker.stats, to_datetime(worker.beat_at)
+        lag, paused_at = timedelta(microseconds=stats.loop_lag), optional_datetime(stats.paused_at)
+        said = asdict(stats) | {"loop_lag": lag, "paused_at": paused_at, "paused": paused_at is not None}
+        return cls.from_row(worker, heartbeat_at=heard, **said)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,11 +251,6 @@ class CommandRecord(StoredRecord):
     """The worker's answer; for a dropped one, why."""
     dropped: bool
     """Whether the worker was gone before it had answered."""
-
-    @classmethod
-    def from_stored(cls, command: Command) -> Self:
-        """Read a stored command."""
-        return cls._read(command)
 
 
 def json_or_text(text: str) -> Any:
@@ -307,20 +287,15 @@ def readable_detail(detail: Mapping[str, Any]) -> dict[str, Any]:
 def _with_single_terms(detail: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield each value; in place of the terms, if they can be read, each term that differs."""
     for name, value in detail.items():
-        terms = _read_terms(value) if name == "terms" else None
-        if terms is None:
+        if name != "terms":
+            yield name, value
+            continue
+        try:
+            was, became = (asdict(JobTerms.from_text(text)) for text in value)
+        except (TypeError, ValueError):
             yield name, value
         else:
-            was, became = terms
             yield from ((term, [was[term], became[term]]) for term in was if was[term] != became[term])
-
-
-def _read_terms(texts: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    try:
-        was, became = (asdict(JobTerms.from_text(text)) for text in texts)
-    except (TypeError, ValueError):
-        return None
-    return was, became
 
 
 def _readable_value(name: str, value: Any) -> Any:
@@ -402,7 +377,7 @@ class ScheduleRecord(StoredRecord):
         following = optional_datetime(schedule.next_at)
         if following is not None:
             following = following.astimezone(ZoneInfo(trigger.tz))
-        return cls._read(
+        return cls.from_row(
             schedule,
             arguments=json_or_text(schedule.payload),
             trigger=trigger,
@@ -431,9 +406,8 @@ class ScheduleChange:
     @classmethod
     def from_stored(cls, entry: StoredAuditEntry) -> Self:
         """Read what the store has kept."""
-        return cls(
-            at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=readable_detail(entry.detail)
-        )
+        detail = readable_detail(entry.detail)
+        return cls(at=to_datetime(entry.at), who=entry.who, verb=entry.verb, detail=detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

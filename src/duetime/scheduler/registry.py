@@ -26,7 +26,7 @@ from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ScheduleDefinition:
     """A schedule as the code has it; its times are known only when it meets the store's clock."""
 
@@ -40,14 +40,9 @@ class ScheduleDefinition:
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
-    @property
-    def seeded(self) -> Trigger:
-        """The trigger as it was written, spread by the name of the schedule."""
-        return self.trigger.seeded(self.name)
-
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
-        seeded = self.seeded
+        seeded = self.trigger.seeded(self.name)
         anchored = seeded.anchored(now)
         task, own = self.handler.options, self.options
         new = StoredSchedule(
@@ -89,20 +84,14 @@ class SchedulerRegistry:
             check_cpu_function(function)
         if task in self.handlers:
             first = self.handlers[task].function
-            text = (
-                f"task name {task!r} is taken by {first.__qualname__} in {first.__module__}; "
-                "give one of them another with name='...'"
-            )
-            raise DuplicateTask(text)
+            where = f"{first.__qualname__} in {first.__module__}"
+            raise DuplicateTask(f"task name {task!r} is taken by {where}; name one of them with name='...'")
         arguments = Arguments(function, task=task)
         if options.gate is not None and options.gate.by is not None:
             arguments.check_by(options.gate.by)
+        is_async = inspect.iscoroutinefunction(function)
         handler = Handler(
-            name=task,
-            function=function,
-            is_async=inspect.iscoroutinefunction(function),
-            options=options,
-            arguments=arguments,
+            name=task, function=function, is_async=is_async, options=options, arguments=arguments
         )
         self.handlers[task] = handler
         return handler
@@ -110,11 +99,7 @@ class SchedulerRegistry:
     def add_schedule(self, declared: ScheduleDefinition) -> None:
         """Register a schedule under its name."""
         if declared.name in self.schedules:
-            text = (
-                f"schedule name {declared.name!r} is taken; "
-                "a second schedule on one task needs its own: @scheduler.schedule(..., name='...')"
-            )
-            raise InvalidName(text)
+            raise InvalidName(f"schedule name {declared.name!r} is taken; give this one its own: name='...'")
         self.schedules[declared.name] = declared
 
 
@@ -125,37 +110,27 @@ def check_function(function: Callable[..., Any], name: str | None) -> str:
     if not inspect.isfunction(function):
         kind = "a class" if inspect.isclass(function) else f"{type(function).__name__} {function!r}"
         _refuse_function(kind, "write a plain or async function")
+    called = function.__qualname__
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        _refuse_function(
-            f"{function.__qualname__}, a generator function,", "return a value instead of yielding"
-        )
+        _refuse_function(f"{called}, a generator function,", "return a value instead of yielding")
     if name is not None:
         return check_name(name, what="task name")
     if function.__name__ == "<lambda>":
         _refuse_function("a lambda", "write a named function, or give it a name: scheduler.task(name=...)")
-    if "<locals>" in function.__qualname__:
-        _refuse_function(
-            f"{function.__qualname__}, defined inside a function,",
-            "move it to module level, or give it a stable name with name='...'",
-        )
-    return check_name(f"{_module_name(function)}.{function.__qualname__}", what="task name")
+    if "<locals>" in called:
+        fix = "move it to module level, or give it a stable name with name='...'"
+        _refuse_function(f"{called}, defined inside a function,", fix)
+    return check_name(f"{_module_name(function)}.{called}", what="task name")
 
 
 def check_cpu_function(function: Callable[..., Any]) -> None:
     """Raise `InvalidTask` for a function that a child process could not run, or not find."""
     name = function.__qualname__
     if inspect.iscoroutinefunction(function):
-        _refuse_function(
-            f"{name}, an async function,",
-            "cpu=True is for plain functions; leave out async, or cpu=True",
-            cpu=True,
-        )
+        _refuse_function(f"{name}, an async function,", "cpu=True is for plain functions", kind="cpu task")
     if "<" in name:
-        _refuse_function(
-            f"{name}, defined inside a function,",
-            "a child process imports its module and looks for its name there; move it to the top level",
-            cpu=True,
-        )
+        fix = "a child process imports its module and looks for its name there; move it to the top level"
+        _refuse_function(f"{name}, defined inside a function,", fix, kind="cpu task")
 
 
 def _module_name(function: Callable[..., Any]) -> str:
@@ -171,9 +146,8 @@ def _module_name(function: Callable[..., Any]) -> str:
     return "__main__" if path is None else os.path.splitext(os.path.basename(path))[0]
 
 
-def _refuse_function(what: str, fix: str, *, cpu: bool = False) -> NoReturn:
-    text = f"{what} cannot be a {'cpu ' if cpu else ''}task: {fix}"
-    raise InvalidTask(text)
+def _refuse_function(what: str, fix: str, *, kind: str = "task") -> NoReturn:
+    raise InvalidTask(f"{what} cannot be a {kind}: {fix}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

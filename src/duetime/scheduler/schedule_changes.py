@@ -88,9 +88,7 @@ def existing_schedule(schedule: StoredSchedule | None, name: str) -> StoredSched
 def _readable(schedule: StoredSchedule) -> StoredSchedule:
     """Return a schedule that can be changed; raise `StoreError` for one whose row was edited by hand."""
     if (problem := row_problem(schedule)) is not None:
-        raise StoreError(
-            f"the row of schedule {schedule.name} cannot be read: {problem}; delete the schedule and put it again"
-        )
+        raise StoreError(f"schedule {schedule.name} cannot be read: {problem}; delete it and put it again")
     return schedule
 
 
@@ -108,15 +106,12 @@ async def _attempts(store: Store, names: list[str]) -> AsyncIterator[Instant]:
 
 async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefinition]) -> None:
     """Store the schedules that the code declares; what is unchanged is not written."""
-    who = code_actor_name()
-    await change_schedules(store, {name: _decision(declared, who) for name, declared in schedules.items()})
+    who = f"code {socket.gethostname()}:{os.getpid()}"
 
+    def decision(declared: ScheduleDefinition) -> ScheduleDecision:
+        return lambda before, now: declare(before, declared.at(now), who=who, now=now)
 
-def _decision(declared: ScheduleDefinition, who: str) -> ScheduleDecision:
-    def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
-        return declare(before, declared.at(now), who=who, now=now)
-
-    return decide
+    await change_schedules(store, {name: decision(declared) for name, declared in schedules.items()})
 
 
 MAX_ACTOR_NAME = 200
@@ -129,11 +124,6 @@ def actor_name(by: str | None) -> str:
     if not isinstance(by, str) or not 0 < len(by) <= MAX_ACTOR_NAME:
         raise InvalidOption(f"by must say who asks, in 1 to {MAX_ACTOR_NAME} characters, not {shown(by)}")
     return check_text(by, what="by")
-
-
-def code_actor_name() -> str:
-    """Return the name for what the code of this process declares."""
-    return f"code {socket.gethostname()}:{os.getpid()}"
 
 
 def _user_name() -> str:

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -84,9 +84,8 @@ def _read_document(text: str, style: FileFormat) -> ScheduleDocument:
         place = name if isinstance(name, str) else f"schedule {number}"
         twice = found.pop(place, None) is not None
         if not isinstance(entry, Mapping):
-            found[place] = InvalidOption(
-                f"a schedule is an object with a name, a task and a trigger, not {shown(entry)}"
-            )
+            kind = "an object with a name, a task and a trigger"
+            found[place] = InvalidOption(f"a schedule is {kind}, not {shown(entry)}")
         else:
             found[place] = InvalidOption("there are two schedules of this name") if twice else said
     return ScheduleDocument(found, [])
@@ -142,9 +141,7 @@ def _entries(values: object) -> list[object]:
         raise InvalidOption(f"the file says 'duetime': {shown(version)}; this code reads {FILE_VERSION}")
     entries: list[object] = said["schedules"]
     if len(entries) > MAX_SCHEDULES:
-        raise InvalidOption(
-            f"the file has {len(entries):,} schedules; at most {MAX_SCHEDULES:,} are taken at once"
-        )
+        raise InvalidOption(f"the file has {len(entries):,} schedules; at most {MAX_SCHEDULES:,} are taken")
     return entries
 
 
@@ -181,13 +178,9 @@ async def export_schedules(store: Store, names: Sequence[str] | None, style: str
     for name in names or ():
         if name not in known:
             raise schedule_not_found(name, [schedule.name for schedule in await store.schedules()])
-    kept: list[StoredSchedule] = []
-    notes: list[str] = []
-    for schedule in found:
-        if why := _reason_left_out(schedule):
-            notes.append(f"{schedule.name} {why}; it is left out")
-        else:
-            kept.append(schedule)
+    reasons = [(schedule, _reason_left_out(schedule)) for schedule in found]
+    kept = [schedule for schedule, why in reasons if why is None]
+    notes = [f"{schedule.name} {why}; it is left out" for schedule, why in reasons if why is not None]
     if checked == "crontab":
         text, count, unsaid = write_crontab(kept)
         return ScheduleExport(text=text, count=count, notes=(*notes, *unsaid))
@@ -230,30 +223,28 @@ class _PlannedSchedule:
         on_crash = wanted.on_crash or row.on_crash
         kept: dict[str, Any] = {}
         if self.keeps_policies and before is not None and before.task == row.task:
-            kept = {
-                name: getattr(before, name) for name in SCHEDULE_FIELDS if name not in ("task", "payload")
-            }
+            kept = {name: getattr(before, name) for name in set(SCHEDULE_FIELDS) - {"task", "payload"}}
             terms = self.definition.handler.terms_of(row.payload, JobTerms.from_text(before.terms))
         said = {"on_crash": on_crash} | kept | {"terms": terms.to_text()}
         new = replace(row, owner="user", declared="", made=wanted.made, **said)
         return import_schedule(before, new, wanted.trigger, pause=wanted.pause, who=self.who, now=now)
 
 
+class ImportRules(NamedTuple):
+    """What the schedules of a file are checked by, and who asks for them."""
+
+    tasks: Mapping[str, Handler] | None
+    """What tasks and arguments must fit; `None` takes them as they are."""
+    pace: TriggerPolicy
+    who: str
+
+
 async def import_schedules(
-    store: Store,
-    text: str,
-    style: str,
-    *,
-    tasks: Mapping[str, Handler] | None,
-    pace: TriggerPolicy,
-    source: str,
-    who: str,
-    dry_run: bool,
+    store: Store, text: str, style: str, rules: ImportRules, *, source: str, dry_run: bool
 ) -> ScheduleImport:
     """Store the schedules of a file, all in one step, and tell what became of each; a dry run only tells.
 
-    Tasks and arguments are checked by `tasks`; with `None` they are taken as they are. Raises `InvalidImport` with
-    every problem there is.
+    Raises `InvalidImport` with every problem there is.
     """
     checked: FileFormat = check_choice(style, get_args(FileFormat), what="format")
     now, stored = await store.now(), {schedule.name: schedule for schedule in await store.schedules()}
@@ -266,9 +257,9 @@ async def import_schedules(
     problems: list[str] = []
     for place, entry in document.found.items():
         try:
-            plan = _plan(entry, tasks, pace, now=now, keeps_policies=checked == "crontab", who=who)
+            plan = _plan(entry, rules, now=now, keeps_policies=checked == "crontab")
             name = plan.wanted.name
-            changes[name] = pace.checked(plan.decide(stored.get(name), now), now=now)
+            changes[name] = rules.pace.checked(plan.decide(stored.get(name), now), now=now)
             plans[name] = plan
         except DuetimeError as error:
             problems.append(f"{source}{':' if checked == 'crontab' else ': '}{place}: {error}")
@@ -282,26 +273,17 @@ async def import_schedules(
 
 
 def _plan(
-    entry: Mapping[str, Any] | InvalidValue,
-    tasks: Mapping[str, Handler] | None,
-    pace: TriggerPolicy,
-    *,
-    now: Instant,
-    keeps_policies: bool,
-    who: str,
+    entry: Mapping[str, Any] | InvalidValue, rules: ImportRules, *, now: Instant, keeps_policies: bool
 ) -> _PlannedSchedule:
     if isinstance(entry, InvalidValue):
         raise entry
-    wanted = read_schedule(entry)
+    wanted, tasks = read_schedule(entry), rules.tasks
+    known = tasks is not None
     handler = _stand_in_handler(wanted.task) if tasks is None else find_task(tasks, wanted.task)
-    definition = ScheduleDefinition(
-        name=wanted.name,
-        handler=handler,
-        trigger=pace.check(wanted.trigger, name=wanted.name, now=now),
-        payload=_payload(handler, wanted.arguments, known=tasks is not None),
-        options=wanted.options,
-    )
-    return _PlannedSchedule(wanted, definition, tasks is not None, keeps_policies, who)
+    trigger = rules.pace.check(wanted.trigger, name=wanted.name, now=now)
+    payload = _payload(handler, wanted.arguments, known=known)
+    definition = ScheduleDefinition(wanted.name, handler, trigger, payload, wanted.options)
+    return _PlannedSchedule(wanted, definition, known, keeps_policies, rules.who)
 
 
 def _payload(handler: Handler, arguments: Mapping[str, Any] | tuple[str, ...], *, known: bool) -> str:
@@ -315,9 +297,7 @@ def _payload(handler: Handler, arguments: Mapping[str, Any] | tuple[str, ...], *
     if known:
         return handler.arguments.encode(tuple(call.args), call.kwargs)
     if call.args:
-        raise InvalidArguments(
-            "a list of arguments needs the code of the task; write name=value pairs or a JSON object"
-        )
+        raise InvalidArguments("a list of arguments needs the code of the task; write name=value pairs")
     return _json_arguments(call.kwargs, exact=True)
 
 
@@ -326,9 +306,7 @@ def _json_arguments(arguments: Mapping[str, object], *, exact: bool) -> str:
 
     def other(value: object) -> object:
         if exact:
-            raise InvalidArguments(
-                f"{value} is a {type(value).__name__} here, and JSON has none; write it in quotes"
-            )
+            raise InvalidArguments(f"JSON has no {type(value).__name__}; write {value} in quotes")
         return msgspec.to_builtins(value)
 
     try:

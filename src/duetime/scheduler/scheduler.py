@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, cast, overload
@@ -29,7 +29,7 @@ from duetime.runtime.worker import Worker
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
-from duetime.scheduler.lookup import check_not_moved, warn_if_moved
+from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
@@ -38,8 +38,10 @@ from duetime.scheduler.schedule_changes import declare_schedules
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
+    AnyFunction,
     AsyncTask,
     Call,
+    Calls,
     SyncTask,
     Task,
     TaskDecorator,
@@ -53,6 +55,8 @@ from duetime.stores.open import open_store
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
+
+log = logging.getLogger("duetime.store")
 
 DEFAULT_URL = "sqlite:///duetime.db"
 
@@ -132,14 +136,7 @@ class Scheduler:
     @cached_property
     def sync(self) -> BlockingScheduler:
         """The same verbs for callers without an event loop."""
-        return BlockingScheduler(
-            self,
-            jobs=self.jobs,
-            schedules=self.schedules,
-            queues=self.queues,
-            workers=self.workers,
-            prune=self.prune,
-        )
+        return BlockingScheduler(self)
 
     @cached_property
     def Job(self) -> type[Job]:  # noqa: N802 - it is a class
@@ -163,8 +160,7 @@ class Scheduler:
         **values: Unpack[TaskOptionValues],
     ) -> Any:
         """Register a function as a task, under `name` or its module and qualified name."""
-        options = task_options(values, owner=self)
-        add = partial(self.add_task, name=name, options=options)
+        add = partial(self.add_task, name=name, options=task_options(values, owner=self))
         return add if function is None else add(function)
 
     def schedule(
@@ -182,16 +178,9 @@ class Scheduler:
 
         def decorate(decorated: Any) -> Any:
             task = self._task_of(decorated)
-            handler = task.handler
-            self._registry.add_schedule(
-                ScheduleDefinition(
-                    name=check_name(handler.name if name is None else name, what="schedule name"),
-                    handler=handler,
-                    trigger=trigger,
-                    payload=handler.arguments.encode(*call_arguments(args, kwargs)),
-                    options=options,
-                )
-            )
+            chosen = check_name(task.name if name is None else name, what="schedule name")
+            payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
+            self._registry.add_schedule(ScheduleDefinition(chosen, task.handler, trigger, payload, options))
             return decorated if isinstance(decorated, type) else task
 
         return decorate
@@ -210,9 +199,7 @@ class Scheduler:
         [job_id] = await store.enqueue([call.job])
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 
-    async def enqueue_many(
-        self, calls: Iterable[Call[Any]], /, *, tx: object | None = None
-    ) -> list[JobHandle[Any]]:
+    async def enqueue_many(self, calls: Calls, /, *, tx: object | None = None) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
         store, calls = self._opened(), checked_calls(calls)
         check_not_moved(store)
@@ -225,9 +212,7 @@ class Scheduler:
             await self.after_enqueue([handle.id for handle in handles if not handle.existing])
         return handles
 
-    def enqueue_many_blocking(
-        self, calls: Iterable[Call[Any]], /, *, tx: object = None
-    ) -> list[JobHandle[Any]]:
+    def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
         calls = checked_calls(calls)
         jobs = [call.job for call in calls]
@@ -235,21 +220,15 @@ class Scheduler:
             store = self.portal.run(self._introduced())
             check_not_moved(store)
             return self._handles(store.enqueue_blocking_in(_own(tx), jobs), calls)
-        if (reached := self._reached()) is not None:
+        self.portal.reach()
+        if (reached := self._store) is not None and self.after_enqueue is None:
+            check_not_kept_out(reached)
+            check_not_moved(reached)
             entries = [call.entry for call in calls if call.entry is not None]
             ids = reached.enqueue_blocking(jobs, entries=entries)
             if ids is not None:
                 return self._handles(ids, calls)
         return self.portal.run(self.enqueue_many(calls))
-
-    def _reached(self) -> Store | None:
-        """Return the open store for a thread without an event loop; None where requests must pass through one."""
-        self.portal.reach()
-        if (store := self._store) is None or self.after_enqueue is not None:
-            return None
-        check_not_kept_out(store)
-        check_not_moved(store)
-        return store
 
     def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
@@ -296,7 +275,8 @@ class Scheduler:
                 return
             store = self._make_store()
             await store.open()
-            warn_if_moved(store)
+            if store.moved is not None:  # Reading is still allowed.
+                log.warning("%s", StoreMoved(store.moved))
             self._store = store
             self._loop = asyncio.get_running_loop()
             self._pid = os.getpid()
@@ -324,12 +304,7 @@ class Scheduler:
     def is_open(self) -> bool:
         """Whether the scheduler is connected, in this process, to a store."""
         # A forked child must not use its parent's connections, nor those of a loop that has ended.
-        return (
-            self._store is not None
-            and self._pid == os.getpid()
-            and self._loop is not None
-            and not self._loop.is_closed()
-        )
+        return self._pid == os.getpid() and self._loop is not None and not self._loop.is_closed()
 
     @property
     def store(self) -> Store:
@@ -351,20 +326,17 @@ class Scheduler:
             return task_of(decorated)
         return cast("Task[..., Any]", decorated if isinstance(decorated, Task) else self.task(decorated))
 
-    def add_task(
-        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
-    ) -> Task[..., Any]:
+    def add_task(self, function: AnyFunction, *, name: str | None, options: TaskOptions) -> Task[..., Any]:
         """Register a function as a task with options that are read already; `task` is the verb for users."""
         if isinstance(function, Task):
-            text = f"{function.name} is a task already; put @scheduler.task below @scheduler.schedule"
-            raise InvalidTask(text)
+            why = "is a task already; put @scheduler.task below @scheduler.schedule"
+            raise InvalidTask(f"{function.name} {why}")
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 
     def _handles(self, ids: Sequence[JobId], calls: Sequence[Call[Any]]) -> list[JobHandle[Any]]:
-        store = self._opened
         return [
-            JobHandle(job_id, job.task, store, decode, job.id)
+            JobHandle(job_id, job.task, self._opened, decode, job.id)
             for job_id, (job, decode, _) in zip(ids, calls, strict=True)
         ]
 
@@ -376,14 +348,14 @@ class Scheduler:
         return store
 
     def _not_open(self) -> NotOpen:
-        if not self.is_open:
-            return NotOpen(
-                "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
-            )
-        return NotOpen(
+        text = (
+            "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+        )
+        elsewhere = (
             "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "
             "after blocking calls without a loop call scheduler.sync.close() before opening it here"
         )
+        return NotOpen(elsewhere if self.is_open else text)
 
     async def _introduced(self) -> Store:
         """Return the open store once it knows what it is called."""

@@ -51,6 +51,7 @@ from duetime.scheduler.schedule_changes import (
     write_changes,
 )
 from duetime.scheduler.schedule_files import (
+    ImportRules,
     ScheduleExport,
     ScheduleImport,
     export_schedules,
@@ -102,13 +103,10 @@ class Schedules:
         """
         asks = actor_name(by)
         handler = self._handler_of(task)
-        declared = ScheduleDefinition(
-            name=check_name(name, what="schedule name"),
-            handler=handler,
-            trigger=trigger,
-            payload=handler.arguments.encode(*call_arguments(args, kwargs)),
-            options=schedule_options(values, owner=self._client),
-        )
+        check_name(name, what="schedule name")
+        payload = handler.arguments.encode(*call_arguments(args, kwargs))
+        options = schedule_options(values, owner=self._client)
+        declared = ScheduleDefinition(name, handler, trigger, payload, options)
         store = self._store()
         rule = self._pace.check(trigger, name=name, now=await store.now())
 
@@ -135,9 +133,7 @@ class Schedules:
         """
         asks = actor_name(by)
         if trigger is None and args is None and kwargs is None and not values:
-            raise InvalidOption(
-                "say what to change, e.g. schedules.edit(name, trigger=every('15m'), queue='slow')"
-            )
+            raise InvalidOption("say what to change, e.g. schedules.edit(name, trigger=every('15m'))")
         store = self._store()
         call = call_arguments(args, kwargs)
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
@@ -176,9 +172,7 @@ class Schedules:
         `unchanged`: it was not paused. One that is parked stays so until code declares it, or someone puts it.
         """
         asks = actor_name(by)
-        change = await change_existing(
-            self._store(), name, lambda before, now: resume(before, who=asks, now=now)
-        )
+        change = await change_existing(self._store(), name, lambda old, now: resume(old, who=asks, now=now))
         return "unchanged" if change is None else "resumed"
 
     async def delete(self, name: str, *, by: str | None = None) -> None:
@@ -207,8 +201,7 @@ class Schedules:
         handler = self._registry.handlers.get(schedule.task)
         reader = msgspec.json.decode if handler is None else result_reader(handler)
         entry = AuditEntry(verb="trigger", target=name, who=asks, detail={"job": job.id})
-        call: Call[Any] = Call(job, reader, entry)
-        return await self._client.enqueue(call)
+        return await self._client.enqueue(Call[Any](job, reader, entry))
 
     async def skip(self, name: str, *, by: str | None = None) -> datetime:
         """Skip the next occurrence, even if its job is planted, and return when it would have been.
@@ -217,8 +210,7 @@ class Schedules:
         """
         asks, store, occurrence = actor_name(by), self._store(), 0
         async for before, now in read_until_written(store, name):
-            planted = await _first_planted(store, name, now=now)
-            occurrence, change = skip(before, planted=planted, who=asks)
+            occurrence, change = skip(before, planted=await _first_planted(store, name, now=now), who=asks)
             if await write_changes(store, [change]):
                 break
         return to_datetime(occurrence)
@@ -227,20 +219,13 @@ class Schedules:
         """Return the next occurrences, with notes about changes of the clock and what will not run."""
         count, given = check_limit(n, what="n"), None if after is None else from_datetime(after, what="after")
         store, schedule = self._store(), await self._stored(name)
-        start = await store.now() if given is None else given
-        planted: Sequence[StoredJob] = ()
-        if schedule.fired_through > start:
-            planted = await store.occurrences(
-                name, since=start, until=schedule.fired_through, limit=MOST_BACKFILLED
-            )
-        skipped = {
-            job.occurrence: job.reason or "skipped"
-            for job in planted
-            if job.state is State.SKIPPED and job.occurrence is not None
-        }
-        return upcoming_occurrences(
-            schedule, schedule_trigger(schedule), after=start, count=count, skipped=skipped
-        )
+        trigger, until = schedule_trigger(schedule), schedule.fired_through
+        start, planted = await store.now() if given is None else given, list[StoredJob]()
+        if until > start:
+            planted += await store.occurrences(name, since=start, until=until, limit=MOST_BACKFILLED)
+        left_out = [job for job in planted if job.state is State.SKIPPED]
+        skipped = {one.occurrence: one.reason or "skipped" for one in left_out if one.occurrence is not None}
+        return upcoming_occurrences(schedule, trigger, after=start, count=count, skipped=skipped)
 
     async def backfill(
         self, name: str, start: datetime, end: datetime, *, dry_run: bool = False, by: str | None = None
@@ -318,30 +303,17 @@ class Schedules:
         Raises `InvalidImport` with every problem and its place in `source`. Without `check` tasks and arguments are
         taken as they are. Schedules that the file does not have stay, and what is paused stays paused.
         """
-        return await import_schedules(
-            self._store(),
-            text,
-            format,
-            tasks=self._registry.handlers if check else None,
-            pace=self._pace,
-            source=source,
-            who=actor_name(by),
-            dry_run=dry_run,
-        )
+        rules = ImportRules(self._registry.handlers if check else None, self._pace, actor_name(by))
+        return await import_schedules(self._store(), text, format, rules, source=source, dry_run=dry_run)
 
     def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
         if isinstance(task, str):
             return find_task(self._registry.handlers, task)
         found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
         if not isinstance(found, Task):
-            raise InvalidTask(
-                "a schedule runs a task, as @scheduler.task makes it, a job class or the name of one, not "
-                f"{shown(task)}"
-            )
+            raise InvalidTask(f"a schedule runs a task, a job class or the name of one, not {shown(task)}")
         if self._registry.handlers.get(found.name) is not found.handler:
-            raise InvalidTask(
-                f"{found.name} is a task of another scheduler, whose workers may not see this schedule"
-            )
+            raise InvalidTask(f"{found.name} is a task of another scheduler; register it with this one")
         return found.handler
 
     def _with_arguments(

@@ -7,6 +7,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.errors import CopyDiffers, CopyError, CopyRefused
@@ -36,9 +37,8 @@ others, and a server may take no more than 16 MB, in which some characters count
 _DRAIN_POLL: Final = 0.1
 _WORKERS_SHOWN: Final = 5
 _EMPTY_NEEDED: Final = "to copy once more, use an empty database or another namespace"
-_CHANGED_MEANWHILE: Final = (
-    "something has written to one of them since the copy was begun: stop it, and run the same command again"
-)
+_CHANGED: Final = "something has written to one of them since the copy was begun"
+_CHANGED_MEANWHILE: Final = f"{_CHANGED}: stop it, and run the same command again"
 
 
 class NamedStore(NamedTuple):
@@ -109,19 +109,15 @@ async def _check_target(source: NamedStore, target: NamedStore) -> Instant | Non
     await _check_no_workers(source, target)
     mark = await _mark_of(identity, target)
     if mark is None:
-        found = [
-            kind for kind in RecordKind if await target.store.stretch(kind, after="", until=LAST_KEY, limit=1)
-        ]
-        if found:
-            listed = ", ".join(found)
+        stretch = partial(target.store.stretch, after="", until=LAST_KEY, limit=1)
+        if found := [kind for kind in RecordKind if await stretch(kind)]:
             raise CopyRefused(
-                f"{target.name} is not empty, it has {listed}; copy to an empty database or another namespace"
+                f"{target.name} is not empty, it has {', '.join(found)}; copy to an empty database or another namespace"
             )
         _check_not_moved(source)
     elif mark.verb == _ENDED:
         raise CopyRefused(
-            f"{target.name} was copied from there in full at {_shown(mark.at)} and may have run jobs since; "
-            f"{_EMPTY_NEEDED}"
+            f"{target.name} was copied from there in full at {_shown(mark.at)} and may have run jobs since; {_EMPTY_NEEDED}"
         )
     # A source that an earlier run of this copy has marked may be read on.
     _check_not_moved(target)
@@ -140,20 +136,15 @@ def _mark_id(identity: str) -> str:
 
 def _check_not_moved(place: NamedStore) -> None:
     if (note := place.store.moved) is not None:
-        raise CopyRefused(
-            f"{note}, and the work goes on there; copy from there, or run `duetime reopen` to use it all the same"
-        )
+        raise CopyRefused(f"{note}, and the work goes on there; copy from there, or run `duetime reopen`")
 
 
 async def _drain_workers(store: Store, *, wait: Micros) -> None:
     """Have all workers stop as after a signal, and wait until they have or until the time is over."""
     reason = "the store is about to be copied"
-    await store.send(
-        [
-            NewCommand(id=new_job_id(), worker=worker.id, kind=CommandKind.STOP, reason=reason)
-            for worker in _alive(await store.workers())
-        ]
-    )
+    alive = [worker.id for worker in _alive(await store.workers())]
+    stop = partial(NewCommand, kind=CommandKind.STOP, reason=reason)
+    await store.send([stop(id=new_job_id(), worker=worker) for worker in alive])
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait / SECOND):
             while _alive(await store.workers()):  # noqa: ASYNC110 -- of other processes
@@ -251,9 +242,8 @@ class _CopyRun(NamedTuple):
         else:
             ours = dict(zip(COLUMNS[kind], source.row, strict=True))
             ended_there = theirs.get("finished_at") is not None and ours["finished_at"] is None
-            used = kind is RecordKind.JOBS and (
-                ended_there or int(theirs["fence"] or 0) > int(ours["fence"] or 0)
-            )
+            ran_there = int(theirs.get("fence") or 0) > int(ours.get("fence") or 0)
+            used = kind is RecordKind.JOBS and (ended_there or ran_there)
         if used:
             raise CopyRefused(
                 f"the target has been used since its copy was begun, which {kind} {record.key} shows; {_EMPTY_NEEDED}"

@@ -8,7 +8,7 @@ import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, Unpack, overload
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import msgspec
 
@@ -24,22 +24,19 @@ from duetime.runtime.running.handler import Handler
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.portal import BlockingPortal
 
+_NOTHING: dict[str, Any] = dict.fromkeys(("result", "error", "traceback", "reason", "schedule", "key"))
+_SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _SAMPLE_ENDED = Ended(
     id="0",
     task="task",
     arguments={},
     state=State.SUCCEEDED,
-    result=None,
-    error=None,
-    traceback=None,
-    reason=None,
     attempt=1,
-    finished_at=datetime(2000, 1, 1, tzinfo=UTC),
-    schedule=None,
-    key=None,
+    finished_at=_SOME_TIME,
     tags=(),
+    **_NOTHING,
 )
-_POSITIONAL_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+POSITIONAL_KINDS = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def callback_of(handler: Handler, *, owner: object) -> Callback:
@@ -50,10 +47,8 @@ def callback_of(handler: Handler, *, owner: object) -> Callback:
         handler.arguments.decode(payload)
     except InvalidArguments as error:
         raise _not_a_callback(handler, str(error)) from None
-    if options.gate is not None and options.gate.by is not None:
-        raise _not_a_callback(
-            handler, f"its limit is for each {options.gate.by!r}, which is not known beforehand"
-        )
+    if options.gate is not None and (by := options.gate.by) is not None:
+        raise _not_a_callback(handler, f"its limit is for each {by!r}, which is not known beforehand")
     return Callback(
         task=handler.name,
         parameter=parameter,
@@ -68,7 +63,7 @@ def callback_of(handler: Handler, *, owner: object) -> Callback:
 def _ended_parameter(handler: Handler) -> str:
     """Return the name of the parameter that takes the `Ended`."""
     parameters = inspect.signature(handler.function).parameters.values()
-    fitting = [p for p in parameters if p.kind in _POSITIONAL_KINDS]
+    fitting = [p for p in parameters if p.kind in POSITIONAL_KINDS]
     required = [p for p in fitting if p.default is p.empty]
     if not fitting or len(required) > 1:
         raise _not_a_callback(handler, "it does not")
@@ -76,10 +71,8 @@ def _ended_parameter(handler: Handler) -> str:
 
 
 def _not_a_callback(handler: Handler, why: str) -> InvalidTask:
-    signature = inspect.signature(handler.function)
-    return InvalidTask(
-        f"{handler.name}{signature} cannot be a callback, which takes one argument, `ended: duetime.Ended`: {why}"
-    )
+    kind = "a callback, which takes one argument, `ended: duetime.Ended`"
+    return InvalidTask(f"{handler.name}{inspect.signature(handler.function)} cannot be {kind}: {why}")
 
 
 class CallArguments(NamedTuple):
@@ -108,10 +101,7 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> CallArguments:
         name, separator, value = text.partition("=")
         if not separator or name in pairs:
             problem = "twice" if separator else "without a value"
-            message = (
-                f"{text!r} gives {name!r} {problem}; write name=value pairs, or one JSON object or array"
-            )
-            raise InvalidArguments(message)
+            raise InvalidArguments(f"{text!r} gives {name!r} {problem}; write name=value pairs, or JSON")
         pairs[name] = _read_value(value, hints.get(name, Any))
     return CallArguments((), pairs)
 
@@ -137,6 +127,7 @@ def _read_value(text: str, kind: Any) -> object:
         return text
 
 
+AnyFunction: TypeAlias = Callable[..., Any]
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -151,7 +142,10 @@ class Call(NamedTuple, Generic[R_co]):
     """What is noted with it."""
 
 
-def checked_calls(calls: Iterable[Call[Any]]) -> list[Call[Any]]:
+Calls: TypeAlias = Iterable[Call[Any]]
+
+
+def checked_calls(calls: Calls) -> list[Call[Any]]:
     """Return the calls to enqueue; raise `InvalidArguments` when they are anything else."""
     found = list(calls)
     # One call alone is a tuple, and no list of calls.
@@ -168,9 +162,7 @@ class EnqueueClient(Protocol):
         """Where verbs run for callers without an event loop."""
         ...
 
-    def add_task(
-        self, function: Callable[..., Any], *, name: str | None, options: TaskOptions
-    ) -> Task[..., Any]:
+    def add_task(self, function: AnyFunction, *, name: str | None, options: TaskOptions) -> Task[..., Any]:
         """Register a function as a task."""
         ...
 
@@ -178,9 +170,7 @@ class EnqueueClient(Protocol):
         """Store one request."""
         ...
 
-    def enqueue_many_blocking(
-        self, calls: Iterable[Call[Any]], /, *, tx: object = None
-    ) -> list[JobHandle[Any]]:
+    def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...
 
@@ -200,8 +190,7 @@ class Request(Generic[P, R]):
     def call(self, *args: P.args, **kwargs: P.kwargs) -> Call[R]:
         """Check the arguments and return a request for `scheduler.enqueue_many`."""
         if self.tx is not None:
-            text = "a call has no transaction of its own; write scheduler.enqueue_many(calls, tx=...)"
-            raise InvalidOption(text)
+            raise InvalidOption("a call has no transaction of its own; pass tx= to scheduler.enqueue_many")
         return self.prepared(args, kwargs)
 
     def prepared(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Call[R]:
@@ -292,23 +281,10 @@ class SyncTask(Task[P, R]):
 def _common_fields(handler: Handler, given: JobOptions, terms: JobTerms) -> tuple[Any, ...]:
     """Return what all jobs of a request have in common: the fields of `NewJob` behind the arguments."""
     defaults = handler.options
-    job = NewJob(
-        id="",
-        task=handler.name,
-        payload="",
-        due_at=given.at,
-        delay=given.delay,
-        queue=defaults.queue if given.queue is None else given.queue,
-        priority=defaults.priority if given.priority is None else given.priority,
-        on_crash=defaults.on_crash,
-        retries=given.retries,
-        timeout=given.timeout,
-        terms=terms,
-        key=given.key,
-        expires_at=given.expires_at,
-    )
-    _id, _task, _payload, *common = job
-    return tuple(common)
+    queue = defaults.queue if given.queue is None else given.queue
+    priority = defaults.priority if given.priority is None else given.priority
+    rest = (given.at, given.delay, queue, priority, defaults.on_crash, given.retries, given.timeout)
+    return NewJob("", "", "", *rest, terms=terms, key=given.key, expires_at=given.expires_at)[3:]
 
 
 def result_reader(handler: Handler) -> Callable[[str], Any]:

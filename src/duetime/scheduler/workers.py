@@ -12,14 +12,11 @@ from duetime.model.stored import StoredWorker
 from duetime.model.text import check_reason
 from duetime.model.time import SECOND, Duration, Micros, describe_duration, parse_duration, to_datetime
 from duetime.model.worker import Command, CommandKind, NewCommand, WorkerId
-from duetime.scheduler.lookup import check_limit, worker_not_found
+from duetime.scheduler.lookup import check_limit, growing_pauses, worker_not_found
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.stores.base import Store
 
 DEFAULT_WAIT = "10s"
-
-_FIRST_PAUSE = 0.005
-_LONGEST_PAUSE = 0.1
 
 
 class Workers:
@@ -59,12 +56,7 @@ class Workers:
         return await self._tell(worker_id, kind, reason=reason, wait=wait)
 
     async def stop_job(
-        self,
-        worker_id: WorkerId,
-        job_id: JobId,
-        *,
-        reason: str | None = None,
-        wait: Duration = DEFAULT_WAIT,
+        self, worker_id: WorkerId, job_id: JobId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
     ) -> str | None:
         """Have a worker cancel one job that it runs."""
         return await self._tell(worker_id, CommandKind.STOP_JOB, job=job_id, reason=reason, wait=wait)
@@ -72,16 +64,14 @@ class Workers:
     async def stacks(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str:
         """Return where all threads and tasks of a worker stand, also when its event loop is blocked."""
         if not parse_duration(wait, what="wait"):
-            text = "stacks() is its answer: wait must be longer than 0"
-            raise InvalidOption(text)
+            raise InvalidOption("stacks() is its answer: wait must be longer than 0")
         return await self._tell(worker_id, CommandKind.STACKS, wait=wait) or ""
 
     async def commands(self, worker_id: WorkerId, *, limit: int = 20) -> list[CommandRecord]:
         """Return what a worker was told last and what came of it, newest first."""
         most = check_limit(limit)
         await self._stored(worker_id)
-        found = await self._store().commands_of(worker_id, limit=most)
-        return [CommandRecord.from_stored(one) for one in found]
+        return [CommandRecord.from_row(one) for one in await self._store().commands_of(worker_id, limit=most)]
 
     async def list(self) -> list[WorkerRecord]:
         """Return all workers that are known, newest first; those that are gone are kept for a while."""
@@ -104,18 +94,15 @@ class Workers:
         return (await self._answer(new, limit)).outcome if limit else None
 
     async def _answer(self, sent: NewCommand, limit: Micros) -> Command:
-        pause = _FIRST_PAUSE
+        pauses = growing_pauses()
         try:
             async with asyncio.timeout(limit / SECOND):
-                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:
-                    await asyncio.sleep(pause)
-                    pause = min(_LONGEST_PAUSE, pause * 1.5)
+                # Another process answers, by way of the store.
+                while not (found := await self._store().commands([sent.id])) or found[0].done_at is None:  # noqa: ASYNC110
+                    await asyncio.sleep(next(pauses))
         except TimeoutError:
-            text = (
-                f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}; "
-                "it will be carried out when the worker comes to it"
-            )
-            raise TimeoutError(text) from None
+            silent = f"worker {sent.worker} has not answered {sent.kind} within {describe_duration(limit)}"
+            raise TimeoutError(f"{silent}; it will be carried out when the worker comes to it") from None
         if found[0].dropped:
             raise _worker_gone(await self._stored(sent.worker), sent.kind)
         return found[0]

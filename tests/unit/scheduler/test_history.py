@@ -133,7 +133,7 @@ async def test_since_is_a_moment_or_a_time_that_counts_back(scheduler: Scheduler
 @pytest.mark.parametrize(
     ("bad", "error", "text"),
     [
-        ({"limit": 0}, InvalidOption, "limit must be a whole number from 1 to 1000"),
+        ({"limit": 0}, InvalidOption, "limit must be a whole number from 1 to 1,000"),
         ({"limit": 1_001}, InvalidOption, "not 1001"),
         ({"limit": True}, InvalidOption, "not True"),
         ({"state": "lost"}, InvalidOption, "state must be one of pending, running"),
