@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -151,19 +151,12 @@ def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:
     limited = limit if limit is None or isinstance(limit, Limit) else Limit(limit)
     rated = rate if rate is None or isinstance(rate, Rate) else parse_rate(rate)
     if limited and rated and limited.by != rated.by:
-        raise InvalidOption(
-            f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}, but a "
-            "job passes one gate; give both the same by="
-        )
-    given = limited or rated
-    if given is None:
+        both = f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}"
+        raise InvalidOption(f"{both}, but a job passes one gate; give both the same by=")
+    if (given := limited or rated) is None:
         return None
-    return Gate(
-        most=limited.most if limited else None,
-        count=rated.count if rated else None,
-        period=rated.period if rated else 0,
-        by=given.by,
-    )
+    found = Gate(most=limited.most if limited else None, by=given.by)
+    return replace(found, count=rated.count, period=rated.period) if rated else found
 
 
 def parse_rate(text: str) -> Rate:
@@ -172,9 +165,7 @@ def parse_rate(text: str) -> Rate:
         raise InvalidOption(f"rate must be text such as '100/1m', or Rate(100, '1m'), not {shown(text)}")
     count, slash, period = text.partition("/")
     if not slash or not count.strip().isdecimal():
-        raise InvalidOption(
-            f"rate must be a number, a slash and a duration such as '100/1m', not {text!r:.80}"
-        )
+        raise InvalidOption(f"rate must be a number per duration such as '100/1m', not {shown(text)}")
     return Rate(int(count), period.strip())
 
 

@@ -106,9 +106,7 @@ def check_reason(reason: str) -> str:
     """Return the text of a reason, or raise `InvalidOption`."""
     check_text(reason, what="reason")
     if len(reason) > MAX_REASON:
-        raise InvalidOption(
-            f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
-        )
+        raise InvalidOption(f"reason has {len(reason):,} characters; at most {MAX_REASON:,} are allowed")
     return reason
 
 
@@ -137,9 +135,7 @@ def parse_size(size: Size, *, what: str = "size") -> int:
         unit: int = (1024 if binary else 1000) ** _SIZE_POWERS[prefix.upper()]
         if number.strip("0"):
             return int(number) * unit
-    raise InvalidOption(
-        f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
-    )
+    raise InvalidOption(f"{what} must be a number of bytes or text such as '500MB', not {shown(size)}")
 
 
 MAX_DEPTH: Final = 100

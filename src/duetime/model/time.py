@@ -78,6 +78,7 @@ _SIZES: dict[str, Micros] = {
     "microsecond": 1,
 }
 _SHORT_UNITS = ("w", "d", "h", "m", "s", "ms", "us")
+_UNIT_LIST = ", ".join(_SHORT_UNITS)
 _UNITS: dict[str, Micros] = {
     **_SIZES,
     **{f"{name}s": size for name, size in _SIZES.items()},
@@ -126,17 +127,13 @@ def _parse_text(text: str, what: str) -> Micros:
         number, unit = match.groups()
         size = _UNITS.get(unit)
         if size is None:
-            _refuse_duration(
-                what, f"has the unknown unit {unit!r} in {text!r}; units are {', '.join(_SHORT_UNITS)}"
-            )
+            _refuse_duration(what, f"has the unknown unit {unit!r} in {text!r}; units are {_UNIT_LIST}")
         if size >= previous:
             _refuse_duration(what, f"{text!r} must name each unit once, the largest first")
         total += Fraction(number) * size
         position, previous = match.end(), size
     if position != len(text) or not text:
-        _refuse_duration(
-            what, f"cannot be {text!r}; a text is numbers with units ({', '.join(_SHORT_UNITS)})"
-        )
+        _refuse_duration(what, f"cannot be {text!r}; a text is numbers with units ({_UNIT_LIST})")
     return round(total)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from duetime.errors import InvalidOption
-from duetime.model.events import Event, EventKind, job_event
+from duetime.model.events import Event, EventKind
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.time import SECOND, Instant, to_datetime
@@ -142,11 +142,14 @@ class WorkerEvents:
     ) -> None:
         """Tell what has become of a job."""
         self.events.emit(
-            job_event(
-                kind,
-                claim,
+            Event(
+                kind=kind,
+                at=to_datetime(at),
                 worker=self._identity.worker_id,
-                at=at,
+                job=claim.job_id,
+                task=claim.task,
+                queue=claim.queue,
+                attempt=claim.attempt,
                 error=None if settlement is None else settlement.error,
                 reason=None if settlement is None else settlement.reason,
             )

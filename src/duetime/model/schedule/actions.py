@@ -20,7 +20,7 @@ from duetime.model.schedule.occurrences import (
 )
 from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
 from duetime.model.stored import StoredWorker
-from duetime.model.time import SECOND, Instant, Micros, in_words, to_datetime
+from duetime.model.time import SECOND, Instant, Micros, in_words
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import same_rule, trigger_from_text, trigger_if_readable, trigger_to_text
 
@@ -111,9 +111,7 @@ def pause(
 ) -> ScheduleUpdate:
     """Return what to write so that a schedule does not fire; its planted jobs are withdrawn."""
     if until is not None and until <= now:
-        raise InvalidTime(
-            f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until someone resumes"
-        )
+        raise InvalidTime(f"until {in_words(until)} lies in the past; leave it out to pause without end")
     after = replace(
         before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
     )
@@ -133,14 +131,10 @@ def resume(before: StoredSchedule, *, who: str, now: Instant) -> ScheduleUpdate 
         before, paused_at=None, paused_reason=None, paused_by=None, paused_until=None, streak_from=now
     )
     entry = AuditEntry(verb="resume", target=before.name, who=who)
-    if before.parked_at is not None:
-        return ScheduleUpdate(before=before, after=after, entry=entry)
-    return ScheduleUpdate(
-        before=before,
-        after=_from_now_on(after, now=now),
-        entry=entry,
-        jobs=_missed(before, reason=PAUSED, now=now),
-    )
+    missed: tuple[NewJob, ...] = ()
+    if before.parked_at is None:
+        after, missed = _from_now_on(after, now=now), _missed(before, reason=PAUSED, now=now)
+    return ScheduleUpdate(before=before, after=after, entry=entry, jobs=missed)
 
 
 def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[Instant, ScheduleUpdate]:
@@ -231,9 +225,8 @@ def declare(
     What operators have changed meanwhile stays, unless the code has changed in the same place.
     """
     if before is None:
-        return ScheduleUpdate(
-            before=None, after=new, entry=AuditEntry(verb="declare", target=new.name, who=who)
-        )
+        entry = AuditEntry(verb="declare", target=new.name, who=who)
+        return ScheduleUpdate(before=None, after=new, entry=entry)
     if before.declared == new.declared and before.owner == "code" and before.parked_at is None:
         return None
     was, wants = _declared_values(before), _declared_values(new)
@@ -273,20 +266,16 @@ def undeclared(
 
     Where the task is not known either, other code may be about to start, and the schedule keeps its place.
     """
-    return frozenset(
-        one.name for one in schedules if not one.parked and one.name not in declared and one.task in tasks
-    )
+    known = [one for one in schedules if one.task in tasks and not one.parked]
+    return frozenset(one.name for one in known).difference(declared)
 
 
 def undeclared_by_workers(
     names: frozenset[str], workers: Iterable[StoredWorker], *, now: Instant
 ) -> frozenset[str]:
     """Return the schedules that no worker has declared for a while; none if one does not say what it declares."""
-    recent = [
-        worker.declares
-        for worker in workers
-        if worker.state == "alive" or worker.lease_until > now - UNDECLARED_GRACE
-    ]
+    since = now - UNDECLARED_GRACE
+    recent = [one.declares for one in workers if one.state == "alive" or one.lease_until > since]
     said = [declares for declares in recent if declares is not None]
     return frozenset() if len(said) < len(recent) else names.difference(*said)
 

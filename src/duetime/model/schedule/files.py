@@ -258,9 +258,7 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     name = check_name(entry["name"], what="schedule name")
     on_crash, gate, arguments = entry.get("on_crash"), entry.get("gate"), entry.get("arguments", {})
     if not isinstance(entry.get("arguments", {}), (tuple, Mapping)):
-        raise InvalidOption(
-            f"arguments must be an object with the names of parameters, not {shown(arguments)}"
-        )
+        raise InvalidOption(f"arguments must be an object by parameter name, not {shown(arguments)}")
     return WantedSchedule(
         name=name,
         task=check_name(entry["task"], what="task"),
@@ -277,12 +275,8 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
 def _written_pause(schedule: StoredSchedule) -> object:
     if schedule.paused_at is None:
         return None
-    until = schedule.paused_until
-    pause = {
-        "reason": schedule.paused_reason,
-        "by": schedule.paused_by,
-        "until": None if until is None else _iso(until),
-    }
+    until = None if schedule.paused_until is None else _iso(schedule.paused_until)
+    pause = {"reason": schedule.paused_reason, "by": schedule.paused_by, "until": until}
     return {key: value for key, value in pause.items() if value is not None} or True
 
 

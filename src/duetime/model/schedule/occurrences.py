@@ -52,10 +52,7 @@ def backfill_job(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool
 def skipped_record(schedule: StoredSchedule, span: OccurrenceSpan, *, reason: str) -> NewJob:
     """Return the one record of occurrences that do not run."""
     return _job_of(schedule, span.last, due_at=span.last)._replace(
-        state=State.SKIPPED,
-        reason=reason,
-        span_first=span.first,
-        span_count=min(span.count, MOST_IN_A_SPAN),
+        state=State.SKIPPED, reason=reason, span_first=span.first, span_count=min(span.count, MOST_IN_A_SPAN)
     )
 
 
@@ -187,12 +184,7 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
 
 
 def upcoming_occurrences(
-    schedule: StoredSchedule,
-    trigger: Trigger,
-    *,
-    after: Instant,
-    count: int,
-    skipped: Mapping[Instant, str],
+    schedule: StoredSchedule, trigger: Trigger, *, after: Instant, count: int, skipped: Mapping[Instant, str]
 ) -> list[Upcoming]:
     """Return the occurrences strictly after an instant; as many at most as its schedule may still make jobs for.
 

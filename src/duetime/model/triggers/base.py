@@ -223,9 +223,8 @@ def _plain(value: Any) -> Any:
 
 def check_times(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is how many jobs a schedule may make."""
-    check_whole(
-        value, what=what, low=1, high=_MOST_TIMES, expected=f"a whole number from 1 to {_MOST_TIMES:,}"
-    )
+    expected = f"a whole number from 1 to {_MOST_TIMES:,}"
+    check_whole(value, what=what, low=1, high=_MOST_TIMES, expected=expected)
 
 
 def check_instant(value: object, *, what: str) -> None:

@@ -12,14 +12,7 @@ from itertools import chain
 from typing import NoReturn
 
 from duetime.errors import InvalidCron
-from duetime.model.text import (
-    MONTHS,
-    ORDINALS,
-    WEEKDAYS,
-    join_words,
-    names_in_words,
-    times_in_words,
-)
+from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, names_in_words, shown, times_in_words
 from duetime.model.triggers.base import draw_number, set_fields
 from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY
 
@@ -68,15 +61,13 @@ class CronDays:
         """Return the matching days of one month as a mask, bit 1 for the first."""
         first = date(year, month, 1).isoweekday() % _WEEK
         length = 29 if month == _FEBRUARY and isleap(year) else _MONTH_LENGTHS[month]
-        dates, weekdays = (
-            self.dates | self.dates >> _LAST_DAY << length,
-            self.weekdays * _SIX_WEEKS >> first << 1,
-        )
-        for near in bit_positions(self.near) if self.near else ():
+        dates = self.dates | self.dates >> _LAST_DAY << length
+        weekdays = self.weekdays * _SIX_WEEKS >> first << 1
+        for near in bit_positions(self.near):
             day = length if near == _LAST_DAY else near
             if day <= length:
                 dates |= 1 << _nearest_workday(day, first=first, length=length)
-        for position in bit_positions(self.nth) if self.nth else ():
+        for position in bit_positions(self.nth):
             week, weekday = divmod(position, _WEEK)
             last = length - (first + length - 1 - weekday) % _WEEK
             weekdays |= 1 << (last if week == _LAST_WEEK else 1 + (weekday - first) % _WEEK + _WEEK * week)
@@ -276,12 +267,9 @@ class CronToken:
 def check_cron_text(expression: object) -> str:
     """Return the expression with single spaces; raise `InvalidCron` if it is not text of a sane length."""
     if not isinstance(expression, str):
-        text = f'a cron expression is text such as "{_EXAMPLE}", not {type(expression).__name__}'
-        raise InvalidCron(text)
+        raise InvalidCron(f'a cron expression is text such as "{_EXAMPLE}", not {shown(expression)}')
     if len(expression) > _LONGEST:
-        raise InvalidCron(
-            f"a cron expression has at most {_LONGEST} characters, not {len(expression)}: {expression[:40]!r}…"
-        )
+        raise InvalidCron(f"a cron expression has at most {_LONGEST} characters, not {len(expression)}")
     return " ".join(expression.split())
 
 
@@ -415,11 +403,8 @@ _MINUTES = 60
 def describe_cron(fields: CronFields) -> str:
     """Return one English phrase, such as `at 09:00 on Monday to Friday in May`."""
     days = _days(fields.days)
-    months = (
-        ""
-        if fields.months == _ALL_MONTHS
-        else f" in {names_in_words(bit_positions(fields.months >> 1), MONTHS)}"
-    )
+    named = names_in_words(bit_positions(fields.months >> 1), MONTHS)
+    months = "" if fields.months == _ALL_MONTHS else f" in {named}"
     time = _time(fields)
     if not days and not months and time.startswith("at ") and " of " not in time:
         days = " every day"
@@ -473,11 +458,8 @@ def _days(days: CronDays) -> str:
         weekdays.append(f"the {order} {_WEEKDAYS[weekday]} of the month")
     if days.either:
         return f" on {join_words(dates + weekdays, word='or')}"
-    told: list[str] = []
-    if days.dates != _ALL_DATES:
-        told.append(join_words(dates, word="or"))
-    if days.weekdays != _ALL_WEEKDAYS:
-        told.append(join_words(weekdays, word="or"))
+    named = [dates] * (days.dates != _ALL_DATES) + [weekdays] * (days.weekdays != _ALL_WEEKDAYS)
+    told = [join_words(names, word="or") for names in named]
     return f" on {' if also on '.join(told)}" if told else ""
 
 

@@ -20,9 +20,8 @@ def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
     if not trigger.comes_at(occurrence):
         return None
     if isinstance(trigger, CombinedTrigger):
-        return next(
-            (found for part in trigger.inner() if (found := clock_change_note(part, occurrence))), None
-        )
+        notes = (clock_change_note(part, occurrence) for part in trigger.inner())
+        return next(filter(None, notes), None)
     if isinstance(trigger, Cron):
         return _cron_note(trigger, occurrence // SECOND)
     if isinstance(trigger, (CalendarSteps, RRule)):
