@@ -48,9 +48,8 @@ class JobTerms:
         if text is None:
             return NO_TERMS
         try:
-            said: dict[str, Any] = {
-                name: value for name, value in json.loads(text).items() if name in _TERM_NAMES
-            }
+            found: dict[str, Any] = json.loads(text)
+            said = {name: found[name] for name in _TERM_NAMES & found.keys()}
             said["tags"] = tuple(said.get("tags", ()))
             sound = all(isinstance(value, _TERM_TYPES[name]) for name, value in said.items())
             if sound and all(isinstance(tag, str) for tag in said["tags"]):

@@ -76,10 +76,7 @@ class Gate:
         return min(free, allowed), None if allowed else recent[-self.count] + self.period
 
     def after(self, starts: Sequence[Instant], new: Sequence[Instant]) -> list[Instant]:
-        """Return the starts to remember when these have been added; where there is no rate, those that were.
-
-        They may be counted by code of another version that has one.
-        """
+        """Return the starts to remember with the new ones; without a rate the old ones, which another version may count."""
         return list(starts) if self.count is None else [*starts, *new][-self.count :]
 
     def written(self) -> tuple[Limit | None, Rate | None]:

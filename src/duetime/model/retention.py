@@ -57,10 +57,7 @@ class Retention:
 
 
 def is_latest(job: Remains, firsts: Mapping[str, Instant | None]) -> bool:
-    """Whether a job is among the latest of its schedule.
-
-    `firsts` has the earliest occurrence that stays of each schedule in question, `None` where all do.
-    """
+    """Whether a job is among the latest of its schedule; `firsts` has the first that stays of each, `None` where all do."""
     if job.schedule is None or job.schedule not in firsts or job.occurrence is None:
         return False
     first = firsts[job.schedule]

@@ -31,10 +31,10 @@ def from_datetime(moment: datetime, *, what: str = "time") -> Instant:
     if not isinstance(moment, datetime):
         raise InvalidTime(f"{what} must be an aware datetime, not {type(moment).__name__}")
     if moment.utcoffset() is None:
-        raise InvalidTime(
-            f"{what} {moment.isoformat()} has no time zone; "
-            "pass an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
+        aware = (
+            "an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
         )
+        raise InvalidTime(f"{what} {moment.isoformat()} has no time zone; pass {aware}")
     try:
         instant = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
     except OverflowError:

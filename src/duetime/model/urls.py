@@ -169,10 +169,8 @@ def _split(url: str) -> tuple[str, str | None, str, str, str]:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     behind = rest[len(authority) :]
     if "#" in behind or "@" in behind:
-        raise ConfigError(
-            f"the URL has a bare /, ? or # before its last @, or a bare # or @ behind its host; {_ENCODE}, and elsewhere "
-            "write %23 for # and %40 for @"
-        )
+        bare = "a bare /, ? or # before its last @, or a bare # or @ behind its host"
+        raise ConfigError(f"the URL has {bare}; {_ENCODE}, and elsewhere write %23 for # and %40 for @")
     login, at, hosts = authority.rpartition("@")
     path, _, query = behind.partition("?")
     return scheme, login if at else None, hosts, path, query

@@ -121,10 +121,7 @@ def pause(
 
 
 def resume(before: StoredSchedule, *, who: str, now: Instant) -> ScheduleUpdate | None:
-    """Return what to write so that a paused schedule goes on from now; `None` when it is not paused.
-
-    One record tells what has not run meanwhile.
-    """
+    """Return what to write so that a paused schedule goes on from now, with one record of what has not run; else `None`."""
     if before.paused_at is None:
         return None
     after = replace(
@@ -220,10 +217,7 @@ def declaration(schedule: StoredSchedule, *, trigger: str) -> str:
 def declare(
     before: StoredSchedule | None, new: StoredSchedule, *, who: str, now: Instant
 ) -> ScheduleUpdate | None:
-    """Return what to write for a declaration; `None` when the code says what it said before.
-
-    What operators have changed meanwhile stays, unless the code has changed in the same place.
-    """
+    """Return what to write if code declares something new; what operators changed stays, unless it changed there, too."""
     if before is None:
         entry = AuditEntry(verb="declare", target=new.name, who=who)
         return ScheduleUpdate(before=None, after=new, entry=entry)

@@ -190,16 +190,11 @@ def check_turns(overlap: Overlap, misfire: Misfire, *, task: str, limited: bool)
     """Refuse policies under which the jobs of a limited task would have to wait at two gates."""
     if not limited:
         return
+    misfit = f"does not go with limit= or rate=, which task {task} has: a job waits for one thing"
     if overlap in TAKES_TURNS:
-        raise InvalidOption(
-            f"overlap={overlap!r} does not go with limit= or rate=, which task {task} has: a job waits for one thing; "
-            "use overlap='skip' or 'allow', or take the limit off the task"
-        )
+        raise InvalidOption(f"overlap={overlap!r} {misfit}; use overlap='skip' or 'allow'")
     if misfire == "all" and overlap == "skip":
-        raise InvalidOption(
-            f"misfire='all' runs what was missed one after the other, which does not go with limit= or rate=, which "
-            f"task {task} has; use overlap='allow' to leave it to the limit, or misfire='latest'"
-        )
+        raise InvalidOption(f"misfire='all' {misfit}; use overlap='allow' or misfire='latest'")
 
 
 def _room(schedule: StoredSchedule) -> int | None:

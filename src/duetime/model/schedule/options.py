@@ -104,10 +104,8 @@ def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
 def _window(value: Duration) -> Micros:
     window = parse_duration(value, what="misfire_window")
     if window < SHORTEST_WINDOW:
-        raise InvalidOption(
-            f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}; "
-            "for occurrences that run in time or not at all, use misfire='skip'"
-        )
+        least, given = map(describe_duration, (SHORTEST_WINDOW, window))
+        raise InvalidOption(f"misfire_window must be at least {least}, not {given}; or use misfire='skip'")
     return window
 
 
@@ -128,9 +126,8 @@ def with_options(
 
 def _policies(schedule: StoredSchedule, given: Mapping[str, object]) -> dict[str, object]:
     """Return the policies of a schedule as they would be written; details go with the choice they belong to."""
-    found: dict[str, object] = {
-        name: getattr(schedule, name) for name in ("overlap", "misfire", "pause_after")
-    }
+    names = ("overlap", "misfire", "pause_after")
+    found: dict[str, object] = {name: getattr(schedule, name) for name in names}
     if schedule.overlap_limit is not None and given.get("overlap", schedule.overlap) == schedule.overlap:
         found["overlap_limit"] = schedule.overlap_limit
     if given.get("misfire", schedule.misfire) == schedule.misfire:

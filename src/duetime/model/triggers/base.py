@@ -109,10 +109,7 @@ class Trigger(Protocol):
     def first(
         self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
     ) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing.
-
-        `until` ends the search of a combined trigger, which looks a hundred years ahead at most.
-        """
+        """Do as `seek` does; `until` ends the search of a combined trigger, which looks a hundred years ahead at most."""
         return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
 
     def comes_at(self, instant: Instant) -> bool:

@@ -250,10 +250,7 @@ _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyBlackout(WallCalendar):
-    """Excludes `start <= time < end` on the wall clock, into the next day if the end is the smaller.
-
-    `days` are the weekdays on which it begins.
-    """
+    """Excludes `start <= time < end` on the wall clock, from each of `days` into the next if the end is the smaller."""
 
     kind = "window"
 

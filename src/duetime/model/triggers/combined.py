@@ -39,9 +39,7 @@ class CombinedTrigger(Trigger):
         inner = self.inner()
         _check_triggers(inner)
         if (deep := _depth(self)) > DEEPEST_TRIGGER:
-            raise InvalidTrigger(
-                f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it in two"
-            )
+            raise InvalidTrigger(f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it")
         if not 1 <= (size := _size(self)) <= MOST_TRIGGER_PARTS:
             raise InvalidTrigger(f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}")
         cost = sum(part.cost for part in inner)
@@ -72,9 +70,7 @@ class CombinedTrigger(Trigger):
 def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
     for trigger in triggers:
         if not isinstance(trigger, Trigger):
-            raise InvalidTrigger(
-                f"only triggers such as cron('0 9 * * *') are combined, not {shown(trigger)}"
-            )
+            raise InvalidTrigger(f"only triggers such as cron('0 9 * * *') combine, not {shown(trigger)}")
 
 
 def _depth(trigger: Trigger) -> int:
@@ -231,7 +227,7 @@ class Except(TriggerWrapper):
     def __post_init__(self) -> None:
         if not isinstance(self.calendar, Calendar):
             raise InvalidTrigger(
-                f"take away a calendar such as calendars.weekends(), not {self.calendar!r:.80}"
+                f"- takes a calendar such as calendars.weekends(), not {self.calendar!r:.80}"
             )
         if isinstance(self.trigger, Except):
             set_fields(self, calendar=self.trigger.calendar | self.calendar, trigger=self.trigger.trigger)

@@ -250,13 +250,12 @@ class CronToken:
         """Raise `InvalidCron` with a caret under this part."""
         whole = "".join(char if char.isprintable() else "?" for char in self.whole)
         shown = whole[self.start : self.start + len(self.text)]
-        text = (
+        raise InvalidCron(
             f'bad {name} {shown!r} in "{whole}"\n'
             f"   {whole}\n"
             f"   {' ' * self.start}{'^' * max(1, len(shown))}\n"
             f'expected {expected}, e.g. "{example}"'
         )
-        raise InvalidCron(text)
 
     def split(self, pattern: str) -> list[CronToken]:
         """Return the pieces that match `pattern`, each with its place."""

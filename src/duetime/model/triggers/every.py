@@ -149,10 +149,9 @@ class CalendarSteps(RepeatedTrigger):
             return start if start <= self.last_instant else None
         # Steps are whole seconds on the wall; the fraction of the start rides along.
         fraction = start % SECOND
-        anchor = wall_second_at(zone(self.tz), start)
-        found = first_after_wall(
-            zone(self.tz), instant - fraction, lambda wall: self._first_from(wall, anchor)
-        )
+        place = zone(self.tz)
+        anchor = wall_second_at(place, start)
+        found = first_after_wall(place, instant - fraction, lambda wall: self._first_from(wall, anchor))
         return None if found is None or found + fraction > self.last_instant else found + fraction
 
     def count(self, after: Instant, until: Instant) -> int | None:

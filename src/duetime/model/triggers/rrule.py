@@ -102,8 +102,9 @@ class RRule(Trigger):
         found = Trigger.seek(self, instant, search)
         if not isinstance(found, NoOccurrence) or not found.proved:
             return found
-        # That nothing fits is known as far as dateutil looks; that the rule is over, for good.
-        searched = from_datetime(self._last_day(wall_second_at(zone(self.tz), max(instant, self.start))))
+        # That nothing fits is known as far as dateutil looks, less a day for any zone; that the rule is over, for good.
+        begin = _begin(self._parts, self._first, wall_second_at(zone(self.tz), max(instant, self.start)))
+        searched = from_datetime(datetime(9_999 - _moved(begin) * _REPEATS, 12, 30, tzinfo=UTC))
         return NoOccurrence(searched) if instant < searched < self._end else found
 
     def describe(self) -> str:
@@ -121,11 +122,6 @@ class RRule(Trigger):
             if found >= wanted:
                 return int((found - _EPOCH) // timedelta(seconds=1)) - moved * _REPEATS_SECONDS
         return None
-
-    def _last_day(self, wall: int) -> datetime:
-        """Return a day that a search from `wall` surely looks at in any zone, next to the last."""
-        moved = _moved(_begin(self._parts, self._first, wall))
-        return datetime(9_999 - moved * _REPEATS, 12, 30, tzinfo=UTC)
 
 
 def rrule(rule: str, *, start: datetime, tz: str | ZoneInfo | None = None) -> RRule:
