@@ -93,11 +93,7 @@ GivenCallback: TypeAlias = CallbackTask | type[CallbackJob] | None
 
 def bind_callbacks(values: Mapping[str, object], *, owner: object | None) -> str | None:
     """Return the callbacks among a user's options as JSON; `null` drops the one of the task."""
-    said = {
-        kind: None if values[option] is None else _bind(option, values[option], owner)
-        for option, kind in _KINDS.items()
-        if option in values
-    }
+    said = {kind: _bind(option, values[option], owner) for option, kind in _KINDS.items() if option in values}
     return json.dumps(said, sort_keys=True) if said else None
 
 
@@ -133,7 +129,9 @@ def call_back(job: StoredJob) -> NewJob | None:
         return None
 
 
-def _bind(option: str, target: Any, owner: object | None) -> dict[str, object]:
+def _bind(option: str, target: Any, owner: object | None) -> dict[str, object] | None:
+    if target is None:
+        return None
     as_callback = getattr(target, "as_callback", None)
     if as_callback is None:
         raise InvalidOption(f"{option} must be a task or a job class of a scheduler, not {shown(target)}")

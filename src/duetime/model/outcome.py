@@ -379,11 +379,9 @@ def _decide_crash(ways: _Ways, outcome: Crashed) -> Settlement:
     # 0, 1, 4, 16 … 60 seconds, by how many workers it took down.
     wait = min(SECOND * 4 ** (blames - 1), 60 * SECOND) if blames else 0
     if not outcome.started:
-        return ways.back._replace(
-            due_at=ways.now + wait if outcome.blamed else None,
-            crashes=claim.crashes + (outcome.suspected or outcome.blamed),
-            blames=blames,
-        )
+        crashes = claim.crashes + (outcome.suspected or outcome.blamed)
+        due_at = ways.now + wait if outcome.blamed else None
+        return ways.back._replace(due_at=due_at, crashes=crashes, blames=blames)
     crashes = claim.crashes + 1
     error = f"worker {outcome.worker} died while the job ran"
     tried: dict[str, Any] = {"worker": outcome.worker, "crashes": crashes, "blames": blames}

@@ -79,13 +79,8 @@ _SIZES: dict[str, Micros] = {
 }
 _SHORT_UNITS = ("w", "d", "h", "m", "s", "ms", "us")
 _UNIT_LIST = ", ".join(_SHORT_UNITS)
-_UNITS: dict[str, Micros] = {
-    **_SIZES,
-    **{f"{name}s": size for name, size in _SIZES.items()},
-    **dict(zip(_SHORT_UNITS, _SIZES.values(), strict=True)),
-    "min": MINUTE,
-    "sec": SECOND,
-}
+_UNITS = _SIZES | {f"{name}s": size for name, size in _SIZES.items()} | {"min": MINUTE, "sec": SECOND}
+_UNITS |= zip(_SHORT_UNITS, _SIZES.values(), strict=True)
 
 
 def parse_duration(value: Duration, *, what: str) -> Micros:

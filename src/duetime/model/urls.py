@@ -103,7 +103,7 @@ def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
         if known is not None and name not in known:
-            raise ConfigError(f"unknown option {shown(name)} in the URL; use {', '.join(sorted(known))}")
+            raise ConfigError(f"unknown option {shown(name)}; options are {', '.join(sorted(known))}")
         if not value:
             raise ConfigError(f"the option {name} in the URL has no value; give it one, or leave it out")
     return options

@@ -112,9 +112,8 @@ def pause(
     """Return what to write so that a schedule does not fire; its planted jobs are withdrawn."""
     if until is not None and until <= now:
         raise InvalidTime(f"until {in_words(until)} lies in the past; leave it out to pause without end")
-    after = replace(
-        before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
-    )
+    since = before.paused_at or now
+    after = replace(before, paused_at=since, paused_reason=reason, paused_by=who, paused_until=until)
     detail = {"reason": reason, "until": until}
     entry = AuditEntry(verb="pause", target=before.name, who=who, detail=detail)
     return ScheduleUpdate(before=before, after=after, entry=entry, withdraw="schedule paused")
@@ -144,9 +143,8 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
     if planted is None and searched_until(trigger, upcoming) is not None:
         raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
     fired_through = max(before.fired_through, upcoming)
-    after = replace(
-        before, fired_through=fired_through, next_at=next_look_after(trigger, fired_through, made=0)
-    )
+    next_at = next_look_after(trigger, fired_through, made=0)
+    after = replace(before, fired_through=fired_through, next_at=next_at)
     reason = f"skipped by {who}"
     change = ScheduleUpdate(
         before=before,

@@ -135,10 +135,7 @@ def _records(
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
     turns = in_turn(schedule, several=len(occurrences) > 1)
-    return tuple(
-        scheduled_job(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
-        for occurrence in occurrences
-    )
+    return tuple(scheduled_job(schedule, at, due_at=trigger.due(at), in_turn=turns) for at in occurrences)
 
 
 def _firing(

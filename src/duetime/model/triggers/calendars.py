@@ -387,9 +387,8 @@ def blackout(
             raise InvalidTrigger("days= and tz= do not go with two datetimes: that blackout happens once")
         return SingleBlackout(start=from_datetime(start, what="start"), end=from_datetime(end, what="end"))
     first, last = read_time_of_day(start, what="start"), read_time_of_day(end, what="end")
-    return DailyBlackout(
-        start=first, end=last, days=read_weekdays("MON-SUN" if days is None else days), tz=_zone_key(tz)
-    )
+    begins = read_weekdays("MON-SUN" if days is None else days)
+    return DailyBlackout(start=first, end=last, days=begins, tz=_zone_key(tz))
 
 
 def _named_dates(dates: Iterable[date] | Mapping[date, str], tz: str | ZoneInfo | None) -> Holidays:

@@ -190,7 +190,7 @@ _NEAR = re.compile(r"(\d+)W", re.ASCII)
 _NTH = re.compile(r"(\w+?)(?:#([1-5])|L)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CronFieldKind:
     """What one of the six fields may hold."""
 
@@ -207,35 +207,18 @@ def _numbered(text: str, first: int) -> dict[str, int]:
     return {name: number for number, name in enumerate(text.split(), first)}
 
 
-SECOND_FIELD = CronFieldKind(name="second", low=0, high=59, expected="0-59", example="*/10 * * * * *")
-MINUTE_FIELD = CronFieldKind(name="minute", low=0, high=59, expected="0-59", example=_EXAMPLE)
-HOUR_FIELD = CronFieldKind(name="hour", low=0, high=23, expected="0-23", example="0 9-17 * * *")
-DATE_FIELD = CronFieldKind(
-    name="day",
-    low=1,
-    high=31,
-    expected="1-31, L (the last day), LW (the last Monday to Friday) or 15W (the nearest Monday to Friday)",
-    example="0 9 1,15 * *",
-    # Every month has these, so that a hashed day comes every month.
-    hash_high=28,
-)
-MONTH_FIELD = CronFieldKind(
-    name="month",
-    low=1,
-    high=12,
-    expected="1-12 or JAN-DEC",
-    example="0 9 1 JAN,JUL *",
-    names=_numbered("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1),
-)
-WEEKDAY_FIELD = CronFieldKind(
-    name="weekday",
-    low=0,
-    high=7,
-    expected="0-7 (0 and 7 are Sunday), SUN-SAT, FRI#1 to FRI#5 (the first to the fifth Friday) or FRIL (the last Friday)",
-    example="0 9 * * MON-FRI",
-    names=_numbered("SUN MON TUE WED THU FRI SAT", 0),
-    hash_high=6,
-)
+_DATES = "1-31, L (the last day), LW (the last Monday to Friday) or 15W (the nearest Monday to Friday)"
+_DAYS = "0-7 (0 and 7 are Sunday), SUN-SAT, FRI#1 to FRI#5 (the first to the fifth Friday) or FRIL (the last Friday)"
+_MONTH_NUMBERS = _numbered("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1)
+_DAY_NUMBERS = _numbered("SUN MON TUE WED THU FRI SAT", 0)
+
+SECOND_FIELD = CronFieldKind("second", 0, 59, "0-59", "*/10 * * * * *")
+MINUTE_FIELD = CronFieldKind("minute", 0, 59, "0-59", _EXAMPLE)
+HOUR_FIELD = CronFieldKind("hour", 0, 23, "0-23", "0 9-17 * * *")
+# Every month has 28 days, so that a hashed day comes every month.
+DATE_FIELD = CronFieldKind("day", 1, 31, _DATES, "0 9 1,15 * *", hash_high=28)
+MONTH_FIELD = CronFieldKind("month", 1, 12, "1-12 or JAN-DEC", "0 9 1 JAN,JUL *", names=_MONTH_NUMBERS)
+WEEKDAY_FIELD = CronFieldKind("weekday", 0, 7, _DAYS, "0 9 * * MON-FRI", names=_DAY_NUMBERS, hash_high=6)
 
 
 @dataclass(frozen=True, slots=True)
