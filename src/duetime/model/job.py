@@ -41,10 +41,7 @@ class JobTerms:
 
     @classmethod
     def from_text(cls, text: str | None) -> Self | JobTerms:
-        """Read what a schedule has stored; terms that only a later version knows are left out.
-
-        Raises `InvalidOption` for anything else, as in a row that was edited by hand.
-        """
+        """Read what a schedule has stored, without terms of later versions; raise `InvalidOption` if it cannot be read."""
         if text is None:
             return NO_TERMS
         try:

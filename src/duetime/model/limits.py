@@ -64,9 +64,8 @@ class Gate:
     def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> tuple[int, Instant | None]:
         """Return how many may start now, and when the next may start even if no job ends; `None` if that is unknown.
 
-        A start counts until it is a whole period old, and no longer.
-        One that lies more than a period ahead was noted before the clock was set back, and does not count either:
-        otherwise the gate would stay shut until that time comes again.
+        A start counts until it is a whole period old. One that lies more than a period ahead was noted before the clock
+        was set back, and does not count either: otherwise the gate would stay shut until that time comes again.
         """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
         if self.count is None:

@@ -173,9 +173,8 @@ _FOREVER = "forever"
 _TTLS = ("result_ttl", "failure_ttl")
 _CALLBACKS = {"success", "failure", "cancel"}
 _OPTIONS = ScheduleOptionValues.__optional_keys__ - {"on_success", "on_failure", "on_cancel"}
-_KEYS = (
-    {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"} | TRIGGER_KEYS | _OPTIONS
-)
+_OWN_KEYS = {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"}
+_KEYS = _OWN_KEYS | TRIGGER_KEYS | _OPTIONS
 
 
 class ScheduleDocument(NamedTuple):

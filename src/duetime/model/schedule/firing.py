@@ -19,13 +19,12 @@ from duetime.model.schedule.occurrences import (
     searched_until,
     skipped_record,
 )
-from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule, standstill
+from duetime.model.schedule.record import PAUSED, Firing, Misfire, Overlap, StoredSchedule, standstill
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
 MISFIRED = "misfire"
 OVERLAPPED = "overlap"
-PAUSED = "paused"
 TAKES_TURNS: Final[frozenset[Overlap]] = frozenset({"queue_one", "queue_all", "cancel_running"})
 """The policies under which jobs wait for each other."""
 

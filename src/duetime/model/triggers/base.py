@@ -96,10 +96,7 @@ class Trigger(Protocol):
         return None if instant is None else to_datetime(instant)
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing.
-
-        It is proved that there is nothing up to the end of the search, unless its steps run out before.
-        """
+        """Return the first occurrence strictly after `instant`, or how far there is nothing: all the way, if steps suffice."""
         if search.left <= 0:
             return NoOccurrence(instant)
         search.left -= self.cost

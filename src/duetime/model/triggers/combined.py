@@ -215,10 +215,7 @@ class Intersection(SeveralTriggers):
 
 @dataclass(frozen=True, slots=True)
 class Except(TriggerWrapper):
-    """The occurrences of a trigger that do not lie in a calendar; the others do not come at all.
-
-    A calendar without a zone of its own is read in the zone of the trigger.
-    """
+    """The occurrences of a trigger outside of a calendar, which is read in the trigger's zone if it has none of its own."""
 
     kind = "except"
 
@@ -319,10 +316,7 @@ class AtMost(TriggerWrapper):
 
 @dataclass(frozen=True, slots=True)
 class Jitter(TriggerWrapper):
-    """The occurrences of a trigger, with jobs that fall due less than `most` later.
-
-    By how much is drawn from the seed and the occurrence, so that every process comes to the same time.
-    """
+    """A trigger whose jobs fall due less than `most` later, drawn from the seed and the occurrence: alike in all processes."""
 
     kind = "jitter"
 

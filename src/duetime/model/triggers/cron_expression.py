@@ -91,11 +91,6 @@ class CronFields:
     def __post_init__(self) -> None:
         set_fields(self, day_minutes=sum(self.minutes << 60 * hour for hour in bit_positions(self.hours)))
 
-    def can_come(self) -> bool:
-        """Tell whether any date matches at all."""
-        months = bit_positions(self.months)
-        return any(self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months)
-
     def first_from(self, wall: int) -> int | None:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
         number, second = divmod(wall, DAY_SECONDS)
@@ -284,7 +279,8 @@ def parse_cron(expression: str, *, seed: str) -> CronFields:
         floating=_is_open(minute) or _is_open(hour),
         hashed=any(item.text.upper().startswith("H") for part in parts for item in part.split("[^,]+")),
     )
-    if not fields.can_come():
+    months = bit_positions(fields.months)
+    if not any(fields.days.in_month(year, number) for year in _EVERY_CALENDAR for number in months):
         day.refuse("day", expected=f"a day that comes in month {month.text!r}", example="0 0 L 2 *")
     return fields
 
