@@ -191,7 +191,7 @@ def _host(place: str) -> UrlHost:
     except UnicodeError:
         good = good and name.startswith("/")
     if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable()):
-        raise ConfigError(f"write the host in the URL as host, host:port or [IPv6 address]:port; {_ENCODE}")
+        raise ConfigError(f"the host in the URL is not one; write host:port or [IPv6]:port; {_ENCODE}")
     if port and not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):  # noqa: PLR2004 -- digits
         # Not repeated in the message: without a host, a password is in this place.
         raise ConfigError(f"the port in the URL is not a number from 1 to {_PORTS[-1]}; write host:port")

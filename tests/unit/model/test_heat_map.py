@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from duetime.model.forecast import heat_map
+from duetime.model.schedule.forecast import heat_map
 
 RIGA = ZoneInfo("Europe/Riga")
 MONDAY = datetime(2026, 11, 16, tzinfo=RIGA)
