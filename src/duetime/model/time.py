@@ -79,8 +79,8 @@ _SIZES: dict[str, Micros] = {
 }
 _SHORT_UNITS = ("w", "d", "h", "m", "s", "ms", "us")
 _UNIT_LIST = ", ".join(_SHORT_UNITS)
-_UNITS = _SIZES | {f"{name}s": size for name, size in _SIZES.items()} | {"min": MINUTE, "sec": SECOND}
-_UNITS |= zip(_SHORT_UNITS, _SIZES.values(), strict=True)
+_LONG_UNITS = _SIZES | {f"{name}s": size for name, size in _SIZES.items()}
+_UNITS = _LONG_UNITS | dict(zip(_SHORT_UNITS, _SIZES.values(), strict=True)) | {"min": MINUTE, "sec": SECOND}
 
 
 def parse_duration(value: Duration, *, what: str) -> Micros:
