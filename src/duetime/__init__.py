@@ -5,12 +5,12 @@ from __future__ import annotations
 from duetime import calendars
 from duetime.model.callbacks import Ended
 from duetime.model.events import Event, EventKind
-from duetime.model.forecast import Forecast
 from duetime.model.limits import Limit, Rate
 from duetime.model.outcome import Cancel, Retry, Snooze
 from duetime.model.queues import Registry
 from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
+from duetime.model.schedule.forecast import Forecast
 from duetime.model.states import State
 from duetime.model.triggers.at import at
 from duetime.model.triggers.cron import cron

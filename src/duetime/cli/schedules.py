@@ -34,7 +34,7 @@ from duetime.cli.output import (
     text_lines,
 )
 from duetime.cli.schedule_writing import edit, export, import_, new_arguments, put
-from duetime.model.forecast import MAX_DAYS
+from duetime.model.schedule.forecast import MAX_DAYS
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from duetime.model.stored import StoredJob
 
 _KINDS: Final = {"on_success": "success", "on_failure": "failure", "on_cancel": "cancel"}
+_AS_STORED: Final = ("id", "task", "state", "error", "traceback", "reason", "attempt", "schedule", "key")
 _CALLED: Final = {State.SUCCEEDED: "success", State.FAILED: "failure", State.CANCELLED: "cancel"}
 
 
@@ -92,11 +93,7 @@ GivenCallback: TypeAlias = CallbackTask | type[CallbackJob] | None
 
 def bind_callbacks(values: Mapping[str, object], *, owner: object | None) -> str | None:
     """Return the callbacks among a user's options as JSON; `null` drops the one of the task."""
-    said = {
-        kind: None if values[option] is None else _bind(option, values[option], owner)
-        for option, kind in _KINDS.items()
-        if option in values
-    }
+    said = {kind: _bind(option, values[option], owner) for option, kind in _KINDS.items() if option in values}
     return json.dumps(said, sort_keys=True) if said else None
 
 
@@ -115,11 +112,10 @@ def call_back(job: StoredJob) -> NewJob | None:
         spec = json.loads(job.callbacks or "{}").get(_CALLED.get(job.state))
         if spec is None:
             return None
-        payload = json.dumps({spec["parameter"]: _ended(job)})
         new = NewJob(
             id=new_job_id(),
             task=check_name(spec["task"], what="task"),
-            payload=payload,
+            payload=json.dumps({spec["parameter"]: _ended(job)}),
             queue=check_name(spec["queue"], what="queue"),
             priority=spec["priority"],
             on_crash=spec["on_crash"],
@@ -133,34 +129,24 @@ def call_back(job: StoredJob) -> NewJob | None:
         return None
 
 
-def _bind(option: str, target: Any, owner: object | None) -> dict[str, object]:
+def _bind(option: str, target: Any, owner: object | None) -> dict[str, object] | None:
+    if target is None:
+        return None
     as_callback = getattr(target, "as_callback", None)
     if as_callback is None:
-        raise InvalidOption(
-            f"{option} must be a task, as @scheduler.task makes it, or a job class; not {shown(target)}"
-        )
+        raise InvalidOption(f"{option} must be a task or a job class of a scheduler, not {shown(target)}")
     callback: Callback = as_callback()
     if owner is not None and callback.owner is not owner:
-        raise InvalidOption(
-            f"{option}={callback.task} is a task of another scheduler, whose workers may not see this job"
-        )
+        raise InvalidOption(f"{option}={callback.task} is a task of another scheduler; give one of this one")
     return callback.to_spec()
 
 
 def _ended(job: StoredJob) -> dict[str, object]:
-    return {
-        "id": job.id,
-        "task": job.task,
+    """Return the fields of an `Ended` as JSON values."""
+    return {name: getattr(job, name) for name in _AS_STORED} | {
         "arguments": _loose(job.payload),
-        "state": job.state,
         "result": None if job.result is None else _loose(job.result),
-        "error": job.error,
-        "traceback": job.traceback,
-        "reason": job.reason,
-        "attempt": job.attempt,
         "finished_at": to_datetime(job.finished_at or 0).isoformat(),
-        "schedule": job.schedule,
-        "key": job.key,
         "tags": split_tags(job.tags),
     }
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from duetime.model.job import Claim, JobId
+from duetime.model.job import JobId
 from duetime.model.outcome import Settlement, cancel_beats
 from duetime.model.states import State
-from duetime.model.time import Instant, to_datetime
 from duetime.model.worker import WorkerId
 
 
@@ -49,46 +48,12 @@ class Event:
     reason: str | None = None
 
 
-_ENDS = {
-    State.SUCCEEDED: EventKind.JOB_SUCCEEDED,
-    State.FAILED: EventKind.JOB_FAILED,
-    State.CANCELLED: EventKind.JOB_CANCELLED,
-    State.SKIPPED: EventKind.JOB_SKIPPED,
-}
-_TRIES = {
-    "snoozed": EventKind.JOB_SNOOZED,
-    "interrupted": EventKind.JOB_INTERRUPTED,
-    "lost": EventKind.JOB_LOST,
-}
-
-
 def kind_of(settlement: Settlement, *, cancelling: bool) -> EventKind | None:
     """Return the kind of event for a settlement; `None` if there is none, as for an unused claim."""
     if cancelling and cancel_beats(settlement.state):
         return EventKind.JOB_CANCELLED
     if settlement.state is not State.PENDING:
-        return _ENDS[settlement.state]
-    return None if settlement.attempt is None else _TRIES.get(settlement.attempt, EventKind.JOB_RETRYING)
-
-
-def job_event(
-    kind: EventKind,
-    claim: Claim,
-    *,
-    worker: WorkerId,
-    at: Instant,
-    error: str | None = None,
-    reason: str | None = None,
-) -> Event:
-    """Return what is told of a job."""
-    return Event(
-        kind=kind,
-        at=to_datetime(at),
-        worker=worker,
-        job=claim.job_id,
-        task=claim.task,
-        queue=claim.queue,
-        attempt=claim.attempt,
-        error=error,
-        reason=reason,
-    )
+        return EventKind(f"job.{settlement.state}")
+    if settlement.attempt in {"snoozed", "interrupted", "lost"}:
+        return EventKind(f"job.{settlement.attempt}")
+    return None if settlement.attempt is None else EventKind.JOB_RETRYING

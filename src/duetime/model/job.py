@@ -41,16 +41,12 @@ class JobTerms:
 
     @classmethod
     def from_text(cls, text: str | None) -> Self | JobTerms:
-        """Read what a schedule has stored; terms that only a later version knows are left out.
-
-        Raises `InvalidOption` for anything else, as in a row that was edited by hand.
-        """
+        """Read what a schedule has stored, without terms of later versions; raise `InvalidOption` if it cannot be read."""
         if text is None:
             return NO_TERMS
         try:
-            said: dict[str, Any] = {
-                name: value for name, value in json.loads(text).items() if name in _TERM_NAMES
-            }
+            found: dict[str, Any] = json.loads(text)
+            said = {name: found[name] for name in _TERM_NAMES & found.keys()}
             said["tags"] = tuple(said.get("tags", ()))
             sound = all(isinstance(value, _TERM_TYPES[name]) for name, value in said.items())
             if sound and all(isinstance(tag, str) for tag in said["tags"]):

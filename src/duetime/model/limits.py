@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final, NamedTuple
 
@@ -64,9 +64,8 @@ class Gate:
     def room(self, *, running: int, starts: Sequence[Instant], now: Instant) -> tuple[int, Instant | None]:
         """Return how many may start now, and when the next may start even if no job ends; `None` if that is unknown.
 
-        A start counts until it is a whole period old, and no longer.
-        One that lies more than a period ahead was noted before the clock was set back, and does not count either:
-        otherwise the gate would stay shut until that time comes again.
+        A start counts until it is a whole period old. One that lies more than a period ahead was noted before the clock
+        was set back, and does not count either: otherwise the gate would stay shut until that time comes again.
         """
         free = MAX_LIMIT if self.most is None else max(0, self.most - running)
         if self.count is None:
@@ -76,10 +75,7 @@ class Gate:
         return min(free, allowed), None if allowed else recent[-self.count] + self.period
 
     def after(self, starts: Sequence[Instant], new: Sequence[Instant]) -> list[Instant]:
-        """Return the starts to remember when these have been added; where there is no rate, those that were.
-
-        They may be counted by code of another version that has one.
-        """
+        """Return the starts to remember with the new ones; without a rate the old ones, which another version may count."""
         return list(starts) if self.count is None else [*starts, *new][-self.count :]
 
     def written(self) -> tuple[Limit | None, Rate | None]:
@@ -151,19 +147,12 @@ def gate(limit: int | Limit | None, rate: str | Rate | None) -> Gate | None:
     limited = limit if limit is None or isinstance(limit, Limit) else Limit(limit)
     rated = rate if rate is None or isinstance(rate, Rate) else parse_rate(rate)
     if limited and rated and limited.by != rated.by:
-        raise InvalidOption(
-            f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}, but a "
-            "job passes one gate; give both the same by="
-        )
-    given = limited or rated
-    if given is None:
+        both = f"limit= goes by {limited.by or 'the whole task'} and rate= by {rated.by or 'the whole task'}"
+        raise InvalidOption(f"{both}, but a job passes one gate; give both the same by=")
+    if (given := limited or rated) is None:
         return None
-    return Gate(
-        most=limited.most if limited else None,
-        count=rated.count if rated else None,
-        period=rated.period if rated else 0,
-        by=given.by,
-    )
+    found = Gate(most=limited.most if limited else None, by=given.by)
+    return replace(found, count=rated.count, period=rated.period) if rated else found
 
 
 def parse_rate(text: str) -> Rate:
@@ -172,9 +161,7 @@ def parse_rate(text: str) -> Rate:
         raise InvalidOption(f"rate must be text such as '100/1m', or Rate(100, '1m'), not {shown(text)}")
     count, slash, period = text.partition("/")
     if not slash or not count.strip().isdecimal():
-        raise InvalidOption(
-            f"rate must be a number, a slash and a duration such as '100/1m', not {text!r:.80}"
-        )
+        raise InvalidOption(f"rate must be a number per duration such as '100/1m', not {shown(text)}")
     return Rate(int(count), period.strip())
 
 

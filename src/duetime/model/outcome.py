@@ -321,12 +321,7 @@ class _Ways(NamedTuple):
         return self.claim.expires_at is not None and self.claim.expires_at <= due_at
 
 
-def _decide(
-    ways: _Ways,
-    outcome: Failed | Cancelled | Skipped | Snoozed | Released | Interrupted | Crashed,
-    policy: RetryPolicy,
-    rng: random.Random,
-) -> Settlement:
+def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.Random) -> Settlement:
     match outcome:
         case Failed():
             made = _decide_failure(ways, outcome, policy, rng)
@@ -336,20 +331,16 @@ def _decide(
             made = ways.end._replace(state=State.SKIPPED, reason=outcome.reason)
         case Snoozed():
             due_at = ways.now + max(outcome.wait, LEAST_SNOOZE)
-            made = (
-                ways.end._replace(state=State.SKIPPED, reason=_EXPIRED)
-                if ways.too_late(due_at)
-                else ways.back._replace(due_at=due_at, attempt=SNOOZED)
-            )
+            made = ways.back._replace(due_at=due_at, attempt=SNOOZED)
+            if ways.too_late(due_at):
+                made = ways.end._replace(state=State.SKIPPED, reason=_EXPIRED)
         case Released():
             made = ways.back._replace(due_at=ways.now + outcome.wait if outcome.wait else None)
+        case Interrupted() if ways.claim.on_crash == "fail":
+            made = ways.end._replace(state=State.CANCELLED, reason=outcome.reason)
         case Interrupted():
             # A stop is not the fault of the job: it runs again, unless it asked never to run twice.
-            made = (
-                ways.end._replace(state=State.CANCELLED, reason=outcome.reason)
-                if ways.claim.on_crash == "fail"
-                else ways.back._replace(due_at=ways.now, attempt="interrupted", reason=outcome.reason)
-            )
+            made = ways.back._replace(due_at=ways.now, attempt="interrupted", reason=outcome.reason)
         case Crashed():
             made = _decide_crash(ways, outcome)
     return made
@@ -388,11 +379,9 @@ def _decide_crash(ways: _Ways, outcome: Crashed) -> Settlement:
     # 0, 1, 4, 16 … 60 seconds, by how many workers it took down.
     wait = min(SECOND * 4 ** (blames - 1), 60 * SECOND) if blames else 0
     if not outcome.started:
-        return ways.back._replace(
-            due_at=ways.now + wait if outcome.blamed else None,
-            crashes=claim.crashes + (outcome.suspected or outcome.blamed),
-            blames=blames,
-        )
+        crashes = claim.crashes + (outcome.suspected or outcome.blamed)
+        due_at = ways.now + wait if outcome.blamed else None
+        return ways.back._replace(due_at=due_at, crashes=crashes, blames=blames)
     crashes = claim.crashes + 1
     error = f"worker {outcome.worker} died while the job ran"
     tried: dict[str, Any] = {"worker": outcome.worker, "crashes": crashes, "blames": blames}

@@ -34,19 +34,13 @@ LIVE = frozenset({Registry.SCHEDULED, Registry.QUEUED, Registry.ACTIVE})
 
 def registry_of(state: State, *, due: bool, started: bool) -> Registry:
     """Tell where a job is."""
-    match state:
-        case State.PENDING:
-            return Registry.QUEUED if due else Registry.SCHEDULED
-        case State.RUNNING:
-            return Registry.ACTIVE if started else Registry.SCHEDULED
-        case State.SUCCEEDED:
-            return Registry.FINISHED
-        case State.FAILED:
-            return Registry.FAILED
-        case State.CANCELLED:
-            return Registry.FAILED if started else Registry.CANCELLED
-        case State.SKIPPED:
-            return Registry.SKIPPED
+    if state is State.PENDING:
+        return Registry.QUEUED if due else Registry.SCHEDULED
+    if state is State.RUNNING:
+        return Registry.ACTIVE if started else Registry.SCHEDULED
+    if state is State.CANCELLED and started:
+        return Registry.FAILED
+    return Registry.FINISHED if state is State.SUCCEEDED else Registry(state)
 
 
 class StateCount(NamedTuple):

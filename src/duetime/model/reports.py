@@ -98,16 +98,6 @@ _CHUNK_BYTES: Final = TAIL_BYTES // 8
 """The end is stored and dropped in pieces, so these are small."""
 
 
-class LogChunk(NamedTuple):
-    """Lines that are stored together."""
-
-    line: int
-    """The number of the first of them, from 1."""
-    text: str
-    drop: tuple[int, int] | None = None
-    """Lines that were stored before and are pushed out: the first of them, and the first that stays."""
-
-
 @dataclass(slots=True)
 class _LogPiece:
     """Whole records that are stored and dropped together."""
@@ -165,20 +155,20 @@ class BoundedLog:
             if not oldest.texts:
                 self._pushed_out = oldest.line + oldest.lines
 
-    def cut(self) -> list[LogChunk]:
+    def cut(self, token: Token, attempt: int) -> list[NewLogPart]:
         """Hand out what was added since the last cut."""
         head = self._head
-        chunks = [LogChunk(head.line, "\n".join(head.texts))] if head.texts else []
+        parts = [NewLogPart(token, attempt, head.line, "\n".join(head.texts))] if head.texts else []
         head.texts, head.line = [], self._next
         for piece in self._fresh:
             drop = None
             if self._pushed_out is not None and self._tail_from is not None:
                 drop = self._tail_from, self._pushed_out
-            chunks.append(LogChunk(piece.line, "\n".join(piece.texts), drop))
+            parts.append(NewLogPart(token, attempt, piece.line, "\n".join(piece.texts), drop))
             piece.texts, self._pushed_out = [], None
         self._stored += self._fresh
         self._fresh.clear()
-        return chunks
+        return parts
 
 
 def _bounded(text: str) -> str:

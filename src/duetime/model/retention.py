@@ -57,10 +57,7 @@ class Retention:
 
 
 def is_latest(job: Remains, firsts: Mapping[str, Instant | None]) -> bool:
-    """Whether a job is among the latest of its schedule.
-
-    `firsts` has the earliest occurrence that stays of each schedule in question, `None` where all do.
-    """
+    """Whether a job is among the latest of its schedule; `firsts` has the first that stays of each, `None` where all do."""
     if job.schedule is None or job.schedule not in firsts or job.occurrence is None:
         return False
     first = firsts[job.schedule]
@@ -74,11 +71,8 @@ def is_over(finished_at: Instant, ttl: Micros | None, *, now: Instant) -> bool:
 
 def outlived(ended: Iterable[Remains], *, going: Collection[JobId], now: Instant) -> list[Remains]:
     """Return the jobs that stay, but whose results and errors have outlived their own time to live."""
-    return [
-        job
-        for job in ended
-        if job.has_more and job.id not in going and is_over(job.finished_at, job.ttl, now=now)
-    ]
+    staying = (job for job in ended if job.has_more and job.id not in going)
+    return [job for job in staying if is_over(job.finished_at, job.ttl, now=now)]
 
 
 def note_on(state: State, ttl: Micros | None) -> str | None:

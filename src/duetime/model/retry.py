@@ -76,23 +76,13 @@ Retries: TypeAlias = int | Sequence[Duration] | RetryPolicy | None
 
 
 def exponential(
-    retries: int = 3,
-    *,
-    base: Duration = 5,
-    factor: float = 2,
-    cap: Duration = 300,
-    jitter: bool = True,
+    retries: int = 3, *, base: Duration = 5, factor: float = 2, cap: Duration = 300, jitter: bool = True
 ) -> Exponential:
     """Wait 5, 10, 20 … up to 300 seconds, each with full jitter unless it is switched off."""
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not 1 <= factor <= MAX_FACTOR:
         raise InvalidOption(f"factor must be a number from 1 to {MAX_FACTOR}, not {shown(factor)}")
-    return Exponential(
-        check_retries(retries),
-        parse_duration(base, what="base"),
-        float(factor),
-        parse_duration(cap, what="cap"),
-        jitter,
-    )
+    first, longest = parse_duration(base, what="base"), parse_duration(cap, what="cap")
+    return Exponential(check_retries(retries), first, float(factor), longest, jitter)
 
 
 def fixed(retries: int, wait: Duration) -> Listed:
@@ -118,10 +108,8 @@ def retry_policy(value: Retries) -> RetryPolicy:
     if isinstance(value, RetryPolicy) and not isinstance(value, type):
         check_retries(value.retries)
         return value
-    raise InvalidOption(
-        f"retries={value!r} is not understood; pass a number such as 3, a list of waits such as [1, '10s', '5m'], "
-        "or exponential(3), fixed(3, 10) or computed(3, function)"
-    )
+    expected = "a number such as 3, a list of waits such as [1, '10s'], or exponential(3), fixed(3, 10) or computed(3, function)"
+    raise InvalidOption(f"retries must be {expected}, not {shown(value)}")
 
 
 def check_retries(value: int) -> int:

@@ -28,10 +28,7 @@ LEGAL: Mapping[State, frozenset[State]] = MappingProxyType(
         State.PENDING: frozenset({State.RUNNING, State.CANCELLED, State.SKIPPED}),
         # Running to running is a rescue: the same job under a new fence.
         State.RUNNING: frozenset(State),
-        State.SUCCEEDED: frozenset(),
-        State.FAILED: frozenset(),
-        State.CANCELLED: frozenset(),
-        State.SKIPPED: frozenset(),
+        **dict.fromkeys((State.SUCCEEDED, State.FAILED, State.CANCELLED, State.SKIPPED), frozenset[State]()),
     }
 )
 """The legal transitions; the stores, the drawing in the docs and the property tests read this table."""

@@ -63,9 +63,7 @@ COLUMNS: Final[Mapping[RecordKind, tuple[str, ...]]] = {
 
 PART_COLUMNS: Final[Mapping[RecordKind, tuple[tuple[str, ...], ...]]] = {
     RecordKind.WORKERS: (
-        (
-            "worker", "id", "kind", "job", "reason", "created_at", "taken_at", "done_at", "outcome", "dropped",
-        ),
+        ("worker", "id", "kind", "job", "reason", "created_at", "taken_at", "done_at", "outcome", "dropped"),
     ),
     RecordKind.JOBS: (
         tuple(StoredAttempt.__dataclass_fields__),

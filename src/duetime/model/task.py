@@ -186,11 +186,8 @@ def check_timeout(timeout: Duration) -> Micros:
 
 def check_on_crash(on_crash: Literal["retry", "fail"]) -> OnCrash:
     """Return the choice, or raise `InvalidOption`."""
-    if on_crash not in get_args(OnCrash):
-        raise InvalidOption(
-            f"on_crash must be 'retry' (run again, at least once) or 'fail' (at most once), not {shown(on_crash)}"
-        )
-    return on_crash
+    choice: OnCrash = check_choice(on_crash, get_args(OnCrash), what="on_crash")
+    return choice
 
 
 def check_cpu(cpu: bool) -> bool:  # noqa: FBT001 - it is checked, not obeyed
@@ -212,9 +209,7 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
 def _few_tags(tags: Iterable[str]) -> tuple[str, ...]:
     found = tuple(dict.fromkeys(tags))
     if len(found) > MAX_TAGS:
-        raise InvalidOption(
-            f"a job has {len(found)} tags; at most {MAX_TAGS} are allowed, those of its task included"
-        )
+        raise InvalidOption(f"{len(found)} tags; at most {MAX_TAGS} are allowed, with those of the task")
     return found
 
 

@@ -59,10 +59,8 @@ def check_name(name: str, *, what: str) -> str:
     if len(name) > MAX_NAME:
         raise InvalidName(f"{what} {name[:40]!r}… has {len(name)} characters; at most {MAX_NAME} are allowed")
     if not _NAME.fullmatch(name):
-        raise InvalidName(
-            f"{what} {name!r} is not allowed: use letters, digits and . _ : / @ < > -, "
-            "beginning with a letter, a digit or _"
-        )
+        allowed = "letters, digits and . _ : / @ < > -, beginning with a letter, a digit or _"
+        raise InvalidName(f"{what} {name!r} is not allowed: use {allowed}")
     return name
 
 
@@ -96,9 +94,7 @@ def check_text(text: str, *, what: str) -> str:
     if not isinstance(text, str):
         raise InvalidOption(f"{what} must be text, not {shown(text)}")
     if clean_text(text) != text:
-        raise InvalidOption(
-            f"{what} {shown(text)} has NUL or half a pair of surrogates in it, which no database keeps; leave them out"
-        )
+        raise InvalidOption(f"{what} {shown(text)} has NUL or half a pair of surrogates; leave it out")
     return text
 
 
@@ -106,18 +102,16 @@ def check_reason(reason: str) -> str:
     """Return the text of a reason, or raise `InvalidOption`."""
     check_text(reason, what="reason")
     if len(reason) > MAX_REASON:
-        raise InvalidOption(
-            f"reason {reason[:40]!r}… has {len(reason):,} characters; at most {MAX_REASON:,} are allowed"
-        )
+        raise InvalidOption(f"reason has {len(reason):,} characters; at most {MAX_REASON:,} are allowed")
     return reason
 
 
 def check_namespace(namespace: str) -> str:
     """Return the namespace, or raise `ConfigError`: it becomes a part of table names."""
     if not isinstance(namespace, str) or not _NAMESPACE.fullmatch(namespace):
+        allowed = "at most 31 lower-case letters, digits and _, beginning with a letter or _"
         raise ConfigError(
-            f"namespace {namespace!r:.80} is not allowed: use at most 31 lower-case letters, digits and _, "
-            "beginning with a letter or _, e.g. namespace='billing'"
+            f"namespace {namespace!r:.80} is not allowed: use {allowed}, e.g. namespace='billing'"
         )
     return namespace
 
@@ -137,9 +131,7 @@ def parse_size(size: Size, *, what: str = "size") -> int:
         unit: int = (1024 if binary else 1000) ** _SIZE_POWERS[prefix.upper()]
         if number.strip("0"):
             return int(number) * unit
-    raise InvalidOption(
-        f"{what} must be a number of bytes or text such as '500MB' or '2GiB', not {shown(size)}"
-    )
+    raise InvalidOption(f"{what} must be a number of bytes or text such as '500MB', not {shown(size)}")
 
 
 MAX_DEPTH: Final = 100

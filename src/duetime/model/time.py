@@ -31,10 +31,10 @@ def from_datetime(moment: datetime, *, what: str = "time") -> Instant:
     if not isinstance(moment, datetime):
         raise InvalidTime(f"{what} must be an aware datetime, not {type(moment).__name__}")
     if moment.utcoffset() is None:
-        raise InvalidTime(
-            f"{what} {moment.isoformat()} has no time zone; "
-            "pass an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
+        aware = (
+            "an aware datetime such as datetime.now(UTC) or datetime(..., tzinfo=ZoneInfo('Europe/Berlin'))"
         )
+        raise InvalidTime(f"{what} {moment.isoformat()} has no time zone; pass {aware}")
     try:
         instant = (moment.astimezone(UTC) - EPOCH) // timedelta(microseconds=1)
     except OverflowError:
@@ -78,13 +78,9 @@ _SIZES: dict[str, Micros] = {
     "microsecond": 1,
 }
 _SHORT_UNITS = ("w", "d", "h", "m", "s", "ms", "us")
-_UNITS: dict[str, Micros] = {
-    **_SIZES,
-    **{f"{name}s": size for name, size in _SIZES.items()},
-    **dict(zip(_SHORT_UNITS, _SIZES.values(), strict=True)),
-    "min": MINUTE,
-    "sec": SECOND,
-}
+_UNIT_LIST = ", ".join(_SHORT_UNITS)
+_LONG_UNITS = _SIZES | {f"{name}s": size for name, size in _SIZES.items()}
+_UNITS = _LONG_UNITS | dict(zip(_SHORT_UNITS, _SIZES.values(), strict=True)) | {"min": MINUTE, "sec": SECOND}
 
 
 def parse_duration(value: Duration, *, what: str) -> Micros:
@@ -126,17 +122,13 @@ def _parse_text(text: str, what: str) -> Micros:
         number, unit = match.groups()
         size = _UNITS.get(unit)
         if size is None:
-            _refuse_duration(
-                what, f"has the unknown unit {unit!r} in {text!r}; units are {', '.join(_SHORT_UNITS)}"
-            )
+            _refuse_duration(what, f"has the unknown unit {unit!r} in {text!r}; units are {_UNIT_LIST}")
         if size >= previous:
             _refuse_duration(what, f"{text!r} must name each unit once, the largest first")
         total += Fraction(number) * size
         position, previous = match.end(), size
     if position != len(text) or not text:
-        _refuse_duration(
-            what, f"cannot be {text!r}; a text is numbers with units ({', '.join(_SHORT_UNITS)})"
-        )
+        _refuse_duration(what, f"cannot be {text!r}; a text is numbers with units ({_UNIT_LIST})")
     return round(total)
 
 

@@ -103,9 +103,7 @@ def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
         if known is not None and name not in known:
-            raise ConfigError(
-                f"the URL has the unknown option {shown(name)}; options are {', '.join(sorted(known))}"
-            )
+            raise ConfigError(f"unknown option {shown(name)}; options are {', '.join(sorted(known))}")
         if not value:
             raise ConfigError(f"the option {name} in the URL has no value; give it one, or leave it out")
     return options
@@ -171,10 +169,8 @@ def _split(url: str) -> tuple[str, str | None, str, str, str]:
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     behind = rest[len(authority) :]
     if "#" in behind or "@" in behind:
-        raise ConfigError(
-            f"the URL has a bare /, ? or # before its last @, or a bare # or @ behind its host; {_ENCODE}, and elsewhere "
-            "write %23 for # and %40 for @"
-        )
+        bare = "a bare /, ? or # before its last @, or a bare # or @ behind its host"
+        raise ConfigError(f"the URL has {bare}; {_ENCODE}, and elsewhere write %23 for # and %40 for @")
     login, at, hosts = authority.rpartition("@")
     path, _, query = behind.partition("?")
     return scheme, login if at else None, hosts, path, query
@@ -195,14 +191,10 @@ def _host(place: str) -> UrlHost:
     except UnicodeError:
         good = good and name.startswith("/")
     if not good or not (_NAME.fullmatch(name or "localhost") and name.isprintable()):
-        raise ConfigError(
-            f"the host in the URL is not one; write host, host:port or [IPv6 address]:port; {_ENCODE}"
-        )
+        raise ConfigError(f"the host in the URL is not one; write host:port or [IPv6]:port; {_ENCODE}")
     if port and not (port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) in _PORTS):  # noqa: PLR2004 -- digits
         # Not repeated in the message: without a host, a password is in this place.
-        raise ConfigError(
-            f"the port in the URL is not a number from 1 to {_PORTS[-1]}; a URL looks like {URL_EXAMPLES}"
-        )
+        raise ConfigError(f"the port in the URL is not a number from 1 to {_PORTS[-1]}; write host:port")
     return UrlHost(name or "localhost", int(port) if port else None)
 
 

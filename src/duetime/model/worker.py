@@ -32,7 +32,6 @@ class WorkerInfo:
     declares: tuple[str, ...] | None = ()
     """The schedules that its code declares; `None` where that is not known."""
     fires: bool = False
-    """Whether it fires schedules."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

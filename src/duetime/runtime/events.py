@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
 from duetime.errors import InvalidOption
-from duetime.model.events import Event, EventKind, job_event
+from duetime.model.events import Event, EventKind
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
 from duetime.model.time import SECOND, Instant, to_datetime
@@ -134,6 +134,16 @@ class WorkerEvents:
         self, kind: EventKind, claim: Claim, *, at: Instant, settlement: Settlement | None = None
     ) -> None:
         """Tell what has become of a job."""
-        worker = self._identity.info.id
-        error, reason = (None, None) if settlement is None else (settlement.error, settlement.reason)
-        self.events.emit(job_event(kind, claim, worker=worker, at=at, error=error, reason=reason))
+        self.events.emit(
+            Event(
+                kind=kind,
+                at=to_datetime(at),
+                worker=self._identity.info.id,
+                job=claim.job_id,
+                task=claim.task,
+                queue=claim.queue,
+                attempt=claim.attempt,
+                error=None if settlement is None else settlement.error,
+                reason=None if settlement is None else settlement.reason,
+            )
+        )

@@ -12,10 +12,10 @@ import msgspec
 
 from duetime.errors import InvalidOption, InvalidTask
 from duetime.model.audit import AuditEntry
-from duetime.model.forecast import Forecast, forecast_schedules
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
 from duetime.model.schedule.firing import in_turn
+from duetime.model.schedule.forecast import Forecast, forecast_schedules
 from duetime.model.schedule.occurrences import (
     MOST_BACKFILLED,
     backfill_job,

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duetime.model.job import Token
 from duetime.model.reports import (
     HEAD_BYTES,
     HEAD_LINES,
@@ -12,8 +13,10 @@ from duetime.model.reports import (
     TAIL_BYTES,
     TAIL_LINES,
     BoundedLog,
-    LogChunk,
+    NewLogPart,
 )
+
+TOKEN = Token("job", 1, "claim")
 
 
 class Kept:
@@ -23,7 +26,7 @@ class Kept:
         self.pieces: dict[int, str] = {}
 
     def take(self, book: BoundedLog) -> None:
-        for piece in book.cut():
+        for piece in book.cut(TOKEN, 1):
             assert piece.line not in self.pieces
             self.pieces[piece.line] = piece.text
             first, past = piece.drop or (0, 0)
@@ -40,15 +43,15 @@ class Kept:
 
 def test_a_short_log_is_kept_whole_and_handed_out_once() -> None:
     book = BoundedLog()
-    assert book.cut() == []
+    assert book.cut(TOKEN, 1) == []
     book.add("one")
     book.add("two\nand more")
     assert book.has_more
-    assert book.cut() == [LogChunk(1, "one\ntwo\nand more")]
+    assert book.cut(TOKEN, 1) == [NewLogPart(TOKEN, 1, 1, "one\ntwo\nand more")]
     assert not book.has_more
-    assert book.cut() == []
+    assert book.cut(TOKEN, 1) == []
     book.add("four")
-    assert book.cut() == [LogChunk(4, "four")]
+    assert book.cut(TOKEN, 1) == [NewLogPart(TOKEN, 1, 4, "four")]
 
 
 @pytest.mark.parametrize("every", [1, 7, 100, 10_000])
@@ -112,13 +115,15 @@ def test_whatever_is_logged_what_is_kept_is_bounded_in_order_and_ends_with_the_l
 def test_a_huge_record_is_cut() -> None:
     book = BoundedLog()
     book.add("a" * (RECORD_CHARACTERS + 5))
-    assert book.cut() == [LogChunk(1, "a" * RECORD_CHARACTERS + "… (cut, 5 characters more)")]
+    assert book.cut(TOKEN, 1) == [
+        NewLogPart(TOKEN, 1, 1, "a" * RECORD_CHARACTERS + "… (cut, 5 characters more)")
+    ]
 
 
 def test_a_record_of_many_lines_is_cut() -> None:
     book = BoundedLog()
     book.add("\n".join(["line"] * (RECORD_LINES + 50)))
-    [piece] = book.cut()
+    [piece] = book.cut(TOKEN, 1)
     assert piece.text.count("\n") == RECORD_LINES - 1
     assert piece.text.endswith("line… (cut, 250 characters more)")
 

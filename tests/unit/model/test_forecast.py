@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from duetime import cron, every
-from duetime.model import forecast as looking
-from duetime.model.forecast import MOST_STEPS, SharedRule, load_by_minute
+from duetime.model.schedule import forecast as looking
+from duetime.model.schedule.forecast import MOST_STEPS, SharedRule, load_by_minute
 from duetime.model.time import DAY, HOUR, MINUTE, Instant, from_datetime
 from duetime.model.triggers.base import Trigger
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from duetime.model.forecast import heat_map
+from duetime.model.schedule.forecast import heat_map
 
 RIGA = ZoneInfo("Europe/Riga")
 MONDAY = datetime(2026, 11, 16, tzinfo=RIGA)
@@ -18,15 +18,12 @@ def test_a_day_is_a_line_in_which_an_hour_has_its_place_and_the_sum_comes_last()
     assert monday == f"Mon 2026-11-16  {' ' * 40}....::..  1"
     assert tuesday == f"Tue 2026-11-17  ..@@....{' ' * 40}  1,400"
     assert head.index("21") == monday.index("::") - 2
-    assert legend.strip() == (
-        "jobs an hour: . none, : 1 to 200, - 201 to 400, = 401 to 600, + 601 to 800, * 801 to 1,000, "
-        "# 1,001 to 1,200, @ 1,201 to 1,400"
-    )
+    assert legend.strip() == "jobs an hour: . none, then : - = + * # @ in steps of 200"
 
 
 def test_few_jobs_have_a_shade_for_each_number() -> None:
     *_, legend = heat_map([(MONDAY, 2)])
-    assert legend.strip() == "jobs an hour: . none, : 1, - 2"
+    assert legend.strip() == "jobs an hour: . none, then : - = + * # @ in steps of 1"
 
 
 def test_an_hour_that_comes_twice_is_one_place() -> None:

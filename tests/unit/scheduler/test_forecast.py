@@ -12,8 +12,8 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.errors import InvalidOption, InvalidZone
-from duetime.model import forecast as looking
-from duetime.model.forecast import Forecast
+from duetime.model.schedule import forecast as looking
+from duetime.model.schedule.forecast import Forecast
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.time import DAY, HOUR, from_datetime
 from duetime.model.triggers.base import Trigger

@@ -141,11 +141,8 @@ class Situation:
 
     def able_workers(self, *, queue: str, task: str) -> list[StoredWorker]:
         """Return the workers that take jobs of a task from a queue now."""
-        return [
-            worker
-            for worker in self.fleet.serving(queue)
-            if task in worker.tasks and worker.stats.paused_at is None
-        ]
+        serving = self.fleet.serving(queue)
+        return [one for one in serving if task in one.tasks and one.stats.paused_at is None]
 
 
 def length(micros: Micros) -> str:
@@ -195,8 +192,7 @@ class ScheduleQuestion:
 def ask_about(moment: datetime, tz: str) -> ScheduleQuestion:
     """Read a moment, in the zone where it names none; without seconds it stands for the whole minute."""
     if not isinstance(moment, datetime):
-        text = f"at must be a datetime such as datetime(2030, 1, 31, 3, 0), not {type(moment).__name__}"
-        raise InvalidTime(text)
+        raise InvalidTime(f"at must be a datetime such as datetime(2030, 1, 31, 3), not {moment!r:.80}")
     place, text = ZoneInfo(tz), f"{moment:{_SECOND_FORMAT}} {tz}"
     meant = [moment] * 2
     if moment.utcoffset() is None:

@@ -40,13 +40,11 @@ def records_touching(facts: ScheduleFacts, window: TimeRange) -> list[StoredJob]
     """Return the records of a time: those in it, and one that stands for occurrences in it."""
     trigger = facts.trigger_at(window.since)
     # What one record stands for is told by the trigger; where that is not known, the span has to do.
-    occurrence = window.since if trigger is None else occurrence_in(trigger, window)
+    at = window.since if trigger is None else occurrence_in(trigger, window)
 
     def touches(record: StoredJob) -> bool:
         first, last = record.span_first, record.occurrence
-        spans = (
-            first is not None and last is not None and occurrence is not None and first <= occurrence <= last
-        )
+        spans = first is not None and last is not None and at is not None and first <= at <= last
         return spans or window.has(last)
 
     return [record for record in facts.records if touches(record)]
@@ -170,9 +168,8 @@ def _why_skipped(facts: ScheduleFacts, record: StoredJob) -> Iterator[Told]:
             yield Sentence(at, "It went on, and what had passed meanwhile was recorded as skipped.")
         case "edited":
             changes = (one for one in facts.entries if one.at <= at and before_and_after(one, "trigger"))
-            yield Sentence(
-                at, f"The schedule was changed{_by(next(changes, None))} before anyone had fired it."
-            )
+            by = _by(next(changes, None))
+            yield Sentence(at, f"The schedule was changed{by} before anyone had fired it.")
         case _:
             yield Sentence(at, f"{first_line(reason[:1].upper() + reason[1:])}.")
 

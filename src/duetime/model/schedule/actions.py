@@ -20,7 +20,7 @@ from duetime.model.schedule.occurrences import (
 )
 from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
 from duetime.model.stored import StoredWorker
-from duetime.model.time import SECOND, Instant, Micros, in_words, to_datetime
+from duetime.model.time import SECOND, Instant, Micros, in_words
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import same_rule, trigger_from_text, trigger_if_readable, trigger_to_text
 
@@ -111,36 +111,26 @@ def pause(
 ) -> ScheduleUpdate:
     """Return what to write so that a schedule does not fire; its planted jobs are withdrawn."""
     if until is not None and until <= now:
-        raise InvalidTime(
-            f"until {to_datetime(until).isoformat()} lies in the past; leave it out to pause until someone resumes"
-        )
-    after = replace(
-        before, paused_at=before.paused_at or now, paused_reason=reason, paused_by=who, paused_until=until
-    )
+        raise InvalidTime(f"until {in_words(until)} lies in the past; leave it out to pause without end")
+    since = before.paused_at or now
+    after = replace(before, paused_at=since, paused_reason=reason, paused_by=who, paused_until=until)
     detail = {"reason": reason, "until": until}
     entry = AuditEntry(verb="pause", target=before.name, who=who, detail=detail)
     return ScheduleUpdate(before=before, after=after, entry=entry, withdraw="schedule paused")
 
 
 def resume(before: StoredSchedule, *, who: str, now: Instant) -> ScheduleUpdate | None:
-    """Return what to write so that a paused schedule goes on from now; `None` when it is not paused.
-
-    One record tells what has not run meanwhile.
-    """
+    """Return what to write so that a paused schedule goes on from now, with one record of what has not run; else `None`."""
     if before.paused_at is None:
         return None
     after = replace(
         before, paused_at=None, paused_reason=None, paused_by=None, paused_until=None, streak_from=now
     )
     entry = AuditEntry(verb="resume", target=before.name, who=who)
-    if before.parked_at is not None:
-        return ScheduleUpdate(before=before, after=after, entry=entry)
-    return ScheduleUpdate(
-        before=before,
-        after=_from_now_on(after, now=now),
-        entry=entry,
-        jobs=_missed(before, reason=PAUSED, now=now),
-    )
+    missed: tuple[NewJob, ...] = ()
+    if before.parked_at is None:
+        after, missed = _from_now_on(after, now=now), _missed(before, reason=PAUSED, now=now)
+    return ScheduleUpdate(before=before, after=after, entry=entry, jobs=missed)
 
 
 def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[Instant, ScheduleUpdate]:
@@ -153,9 +143,8 @@ def skip(before: StoredSchedule, *, planted: Instant | None, who: str) -> tuple[
     if planted is None and searched_until(trigger, upcoming) is not None:
         raise NothingToSkip(f"no occurrence of schedule {before.name!r} is found up to {in_words(upcoming)}")
     fired_through = max(before.fired_through, upcoming)
-    after = replace(
-        before, fired_through=fired_through, next_at=next_look_after(trigger, fired_through, made=0)
-    )
+    next_at = next_look_after(trigger, fired_through, made=0)
+    after = replace(before, fired_through=fired_through, next_at=next_at)
     reason = f"skipped by {who}"
     change = ScheduleUpdate(
         before=before,
@@ -226,14 +215,10 @@ def declaration(schedule: StoredSchedule, *, trigger: str) -> str:
 def declare(
     before: StoredSchedule | None, new: StoredSchedule, *, who: str, now: Instant
 ) -> ScheduleUpdate | None:
-    """Return what to write for a declaration; `None` when the code says what it said before.
-
-    What operators have changed meanwhile stays, unless the code has changed in the same place.
-    """
+    """Return what to write if code declares something new; what operators changed stays, unless it changed there, too."""
     if before is None:
-        return ScheduleUpdate(
-            before=None, after=new, entry=AuditEntry(verb="declare", target=new.name, who=who)
-        )
+        entry = AuditEntry(verb="declare", target=new.name, who=who)
+        return ScheduleUpdate(before=None, after=new, entry=entry)
     if before.declared == new.declared and before.owner == "code" and before.parked_at is None:
         return None
     was, wants = _declared_values(before), _declared_values(new)
@@ -273,20 +258,16 @@ def undeclared(
 
     Where the task is not known either, other code may be about to start, and the schedule keeps its place.
     """
-    return frozenset(
-        one.name for one in schedules if not one.parked and one.name not in declared and one.task in tasks
-    )
+    known = [one for one in schedules if one.task in tasks and not one.parked]
+    return frozenset(one.name for one in known).difference(declared)
 
 
 def undeclared_by_workers(
     names: frozenset[str], workers: Iterable[StoredWorker], *, now: Instant
 ) -> frozenset[str]:
     """Return the schedules that no worker has declared for a while; none if one does not say what it declares."""
-    recent = [
-        worker.declares
-        for worker in workers
-        if worker.state == "alive" or worker.lease_until > now - UNDECLARED_GRACE
-    ]
+    since = now - UNDECLARED_GRACE
+    recent = [one.declares for one in workers if one.state == "alive" or one.lease_until > since]
     said = [declares for declares in recent if declares is not None]
     return frozenset() if len(said) < len(recent) else names.difference(*said)
 

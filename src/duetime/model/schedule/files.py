@@ -46,11 +46,9 @@ from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.specs import trigger_from_spec, trigger_from_text, trigger_to_text
 
-TRIGGER_KEYS: Final = frozenset(
-    {"cron", "every", "at", "rrule", "trigger", "tz", "start", "end", "times", "jitter"}
-)
-
 _KINDS = ("cron", "every", "at", "rrule", "trigger")
+TRIGGER_KEYS: Final = frozenset({*_KINDS, "tz", "start", "end", "times", "jitter"})
+
 _GOES_WITH = {"cron": {"tz", "start"}, "every": {"tz", "start"}, "rrule": {"tz", "start"}}
 _STEPS = re.compile(r"(?:(\d{1,4}) ?(?:years?|y))? ?(?:(\d{1,4}) ?(?:months?|mo))?")
 _YEAR = 12
@@ -175,9 +173,8 @@ _FOREVER = "forever"
 _TTLS = ("result_ttl", "failure_ttl")
 _CALLBACKS = {"success", "failure", "cancel"}
 _OPTIONS = ScheduleOptionValues.__optional_keys__ - {"on_success", "on_failure", "on_cancel"}
-_KEYS = (
-    {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"} | TRIGGER_KEYS | _OPTIONS
-)
+_OWN_KEYS = {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"}
+_KEYS = _OWN_KEYS | TRIGGER_KEYS | _OPTIONS
 
 
 class ScheduleDocument(NamedTuple):
@@ -258,9 +255,7 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     name = check_name(entry["name"], what="schedule name")
     on_crash, gate, arguments = entry.get("on_crash"), entry.get("gate"), entry.get("arguments", {})
     if not isinstance(entry.get("arguments", {}), (tuple, Mapping)):
-        raise InvalidOption(
-            f"arguments must be an object with the names of parameters, not {shown(arguments)}"
-        )
+        raise InvalidOption(f"arguments must be an object by parameter name, not {shown(arguments)}")
     return WantedSchedule(
         name=name,
         task=check_name(entry["task"], what="task"),
@@ -277,12 +272,8 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
 def _written_pause(schedule: StoredSchedule) -> object:
     if schedule.paused_at is None:
         return None
-    until = schedule.paused_until
-    pause = {
-        "reason": schedule.paused_reason,
-        "by": schedule.paused_by,
-        "until": None if until is None else _iso(until),
-    }
+    until = None if schedule.paused_until is None else _iso(schedule.paused_until)
+    pause = {"reason": schedule.paused_reason, "by": schedule.paused_by, "until": until}
     return {key: value for key, value in pause.items() if value is not None} or True
 
 
@@ -350,12 +341,9 @@ def import_schedule(
     after = new if before is None else before if change is None else change.after
     if pause is None:
         return change
+    since = after.paused_at or now
     paused = replace(
-        after,
-        paused_at=after.paused_at or now,
-        paused_reason=pause.reason,
-        paused_by=pause.by,
-        paused_until=pause.until,
+        after, paused_at=since, paused_reason=pause.reason, paused_by=pause.by, paused_until=pause.until
     )
     if change is not None:
         return replace(change, after=paused)
@@ -392,10 +380,7 @@ _PLAIN: Final = written_schedule(
 
 
 def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, int, list[str]]:
-    """Return the text of a crontab, how many schedules it has, and what a crontab cannot say.
-
-    Nothing in a row makes a line of its own.
-    """
+    """Return a crontab, how many schedules it has, and what it cannot say; nothing in a row makes a line of its own."""
     lines, notes, zone, count = [_HEAD], list[str](), "UTC", 0
     for schedule in schedules:
         entry = written_schedule(schedule)
@@ -416,9 +401,7 @@ def write_crontab(schedules: Iterable[StoredSchedule]) -> tuple[str, int, list[s
             continue
         lines.append(f"{entry['cron']} {command}")
         count += 1
-        if unsaid := [
-            key for key, value in entry.items() if key not in _SAID_BY_LINE and value != _PLAIN.get(key)
-        ]:
+        if unsaid := [key for key in entry if key not in _SAID_BY_LINE and entry[key] != _PLAIN.get(key)]:
             notes.append(f"{schedule.name}: a crontab says nothing of its {', '.join(unsaid)}")
     return "\n".join(map(printable, lines)) + "\n", count, notes
 
@@ -465,9 +448,7 @@ def read_crontab(text: str) -> ScheduleDocument:
                 entry = _line_entry(line, zone=zone, name=name)
                 own = entry["name"]
                 if (before := first.setdefault(own, number)) != number:
-                    raise InvalidTrigger(
-                        f"line {before} is {own!r} already; write another name above this one: # name: {own}.2"
-                    )
+                    raise InvalidTrigger(f"line {before} is {own!r} already; name this one: # name: {own}.2")
                 found[str(number)] = entry
             except InvalidValue as error:
                 found[str(number)] = error
@@ -481,17 +462,11 @@ def _line_entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
     words = line.split()
     count = _time_words(words)
     if len(words) <= count:
-        raise InvalidTrigger(
-            f'no task in "{line}"; write a time, a task and its arguments, e.g. "0 3 * * * shop.tidy days=7"'
-        )
+        raise InvalidTrigger(f'no task in "{line}"; write for example "0 3 * * * shop.tidy days=7"')
     *_, rest = line.split(maxsplit=count)
     task, _, arguments = rest.partition(" ")
-    entry = {
-        "name": _command_name(task, arguments.strip()) if name is None else name,
-        "task": task,
-        "cron": " ".join(words[:count]),
-        "tz": zone,
-    }
+    own = _command_name(task, arguments.strip()) if name is None else name
+    entry = {"name": own, "task": task, "cron": " ".join(words[:count]), "tz": zone}
     return entry | {"arguments": _words_or_object(arguments.strip())}
 
 

@@ -19,13 +19,12 @@ from duetime.model.schedule.occurrences import (
     searched_until,
     skipped_record,
 )
-from duetime.model.schedule.record import Firing, Misfire, Overlap, StoredSchedule, standstill
+from duetime.model.schedule.record import PAUSED, Firing, Misfire, Overlap, StoredSchedule, standstill
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
 MISFIRED = "misfire"
 OVERLAPPED = "overlap"
-PAUSED = "paused"
 TAKES_TURNS: Final[frozenset[Overlap]] = frozenset({"queue_one", "queue_all", "cancel_running"})
 """The policies under which jobs wait for each other."""
 
@@ -135,10 +134,7 @@ def _records(
 
 def _runs(schedule: StoredSchedule, trigger: Trigger, occurrences: Sequence[Instant]) -> tuple[NewJob, ...]:
     turns = in_turn(schedule, several=len(occurrences) > 1)
-    return tuple(
-        scheduled_job(schedule, occurrence, due_at=trigger.due(occurrence), in_turn=turns)
-        for occurrence in occurrences
-    )
+    return tuple(scheduled_job(schedule, at, due_at=trigger.due(at), in_turn=turns) for at in occurrences)
 
 
 def _firing(
@@ -190,16 +186,11 @@ def check_turns(overlap: Overlap, misfire: Misfire, *, task: str, limited: bool)
     """Refuse policies under which the jobs of a limited task would have to wait at two gates."""
     if not limited:
         return
+    misfit = f"does not go with limit= or rate=, which task {task} has: a job waits for one thing"
     if overlap in TAKES_TURNS:
-        raise InvalidOption(
-            f"overlap={overlap!r} does not go with limit= or rate=, which task {task} has: a job waits for one thing; "
-            "use overlap='skip' or 'allow', or take the limit off the task"
-        )
+        raise InvalidOption(f"overlap={overlap!r} {misfit}; use overlap='skip' or 'allow'")
     if misfire == "all" and overlap == "skip":
-        raise InvalidOption(
-            f"misfire='all' runs what was missed one after the other, which does not go with limit= or rate=, which "
-            f"task {task} has; use overlap='allow' to leave it to the limit, or misfire='latest'"
-        )
+        raise InvalidOption(f"misfire='all' {misfit}; use overlap='allow' or misfire='latest'")
 
 
 def _room(schedule: StoredSchedule) -> int | None:

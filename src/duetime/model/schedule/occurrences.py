@@ -14,7 +14,7 @@ from duetime.model.limits import schedule_gate
 from duetime.model.schedule.record import StoredSchedule, standstill
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.time import Instant, from_datetime, in_words, to_datetime
+from duetime.model.time import Instant, from_datetime, in_words
 from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget, Trigger
 from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.preview import Upcoming, preview
@@ -52,10 +52,7 @@ def backfill_job(schedule: StoredSchedule, occurrence: Instant, *, in_turn: bool
 def skipped_record(schedule: StoredSchedule, span: OccurrenceSpan, *, reason: str) -> NewJob:
     """Return the one record of occurrences that do not run."""
     return _job_of(schedule, span.last, due_at=span.last)._replace(
-        state=State.SKIPPED,
-        reason=reason,
-        span_first=span.first,
-        span_count=min(span.count, MOST_IN_A_SPAN),
+        state=State.SKIPPED, reason=reason, span_first=span.first, span_count=min(span.count, MOST_IN_A_SPAN)
     )
 
 
@@ -83,10 +80,7 @@ def first_occurrence_after(trigger: Trigger, instant: Instant, *, made: int) -> 
 
 
 def next_look_after(trigger: Trigger, instant: Instant, *, made: int) -> Instant | None:
-    """Return when a schedule is looked at next: at its next occurrence, or where a search without result goes on.
-
-    `None` only if it is proved that no occurrence is left.
-    """
+    """Return the next occurrence, or where a search without result goes on; `None` only if it is proved that none is left."""
     found = first_occurrence_after(trigger, instant, made=made)
     if isinstance(found, NoOccurrence):
         return None if found.proved else found.through
@@ -117,10 +111,7 @@ class PassedOccurrences(NamedTuple):
 def passed_occurrences(
     trigger: Trigger, *, after: Instant, until: Instant, latest: int = 0, factor: int = 1
 ) -> PassedOccurrences:
-    """Return the occurrences in `after < occurrence <= until`, the last `latest` of them one by one.
-
-    `factor` multiplies how far they are walked over, where they cannot be counted.
-    """
+    """Return the occurrences in `after < occurrence <= until`, the last `latest` one by one; `factor` lengthens a walk."""
     walked, through = walk_occurrences(trigger, after, until, most=latest + 1)
     if len(walked) <= latest:
         return PassedOccurrences(None, walked, through)
@@ -187,26 +178,16 @@ def _from_the_end(trigger: Trigger, after: Instant, until: Instant, number: int)
 
 
 def upcoming_occurrences(
-    schedule: StoredSchedule,
-    trigger: Trigger,
-    *,
-    after: Instant,
-    count: int,
-    skipped: Mapping[Instant, str],
+    schedule: StoredSchedule, trigger: Trigger, *, after: Instant, count: int, skipped: Mapping[Instant, str]
 ) -> list[Upcoming]:
-    """Return the occurrences strictly after an instant; as many at most as its schedule may still make jobs for.
-
-    `skipped` has the reason for those that will not run.
-    """
+    """Return the occurrences after an instant that may still get jobs; `skipped` has the reason for those that will not run."""
     found = [(from_datetime(one.at), one) for one in preview(trigger, after=after, count=count)]
     if trigger.times is not None:
         passed = trigger.count(schedule.fired_through, after) if after > schedule.fired_through else 0
         planted = sum(at <= schedule.fired_through for at, _ in found)
         found = found[: planted + (jobs_left(trigger, made=schedule.made + (passed or 0)) or 0)]
-    return [
-        replace(one, note="; ".join(filter(None, (one.note, skipped.get(at), _stands(schedule, at)))) or None)
-        for at, one in found
-    ]
+    notes = [filter(None, (one.note, skipped.get(at), _stands(schedule, at))) for at, one in found]
+    return [replace(one, note="; ".join(said) or None) for (_, one), said in zip(found, notes, strict=True)]
 
 
 def _stands(schedule: StoredSchedule, occurrence: Instant) -> str | None:
@@ -225,26 +206,18 @@ def to_backfill(
 ) -> list[Instant]:
     """Return the occurrences from `start` to `end`, both included, that the schedule itself will not make any more."""
     if end > now:
-        raise InvalidTime(f"end {_shown(end)} lies in the future; the schedule itself makes what is to come")
+        raise InvalidTime(
+            f"end {in_words(end)} lies in the future; the schedule itself makes what is to come"
+        )
     if start > end:
-        raise InvalidTime(f"start {_shown(start)} lies after end {_shown(end)}")
+        raise InvalidTime(f"start {in_words(start)} lies after end {in_words(end)}")
     until, shorter = min(end, schedule.fired_through), "ask for a shorter time, several times if need be"
     found, through = walk_occurrences(trigger, start - 1, until, most=MOST_BACKFILLED + 1)
     if len(found) > MOST_BACKFILLED:
-        count = trigger.count(start - 1, until)
-        raise InvalidTime(
-            f"{schedule.name} has {f'more than {MOST_BACKFILLED:,}' if count is None else f'{count:,}'} occurrences in "
-            f"this time, and at most {MOST_BACKFILLED:,} are made up for in one go; {shorter}"
-        )
+        raise InvalidTime(f"{schedule.name} has more than {MOST_BACKFILLED:,} occurrences then; {shorter}")
     if through < until:
-        raise InvalidTime(
-            f"which occurrences {schedule.name} has after {_shown(through)} takes too long to tell; {shorter}"
-        )
+        raise InvalidTime(f"what comes after {in_words(through)} takes too long to tell; {shorter}")
     return found
-
-
-def _shown(instant: Instant) -> str:
-    return to_datetime(instant).isoformat(sep=" ")
 
 
 class SpanCut(NamedTuple):

@@ -29,11 +29,7 @@ MOST_FAILURES = 100
 
 SHORTEST_WINDOW: Micros = SECOND
 """Every job is late by some milliseconds; with a shorter window, jobs in time would count as missed."""
-_WINDOWS: dict[Misfire, Micros] = {
-    "latest": DEFAULT_MISFIRE_WINDOW,
-    "all": LONGEST_DURATION,
-    "skip": 10 * SECOND,
-}
+_WINDOWS = {"latest": DEFAULT_MISFIRE_WINDOW, "all": LONGEST_DURATION, "skip": 10 * SECOND}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,9 +62,7 @@ class ScheduleOptionValues(CommonOptionValues, total=False):
 
 TASKS_OWN = frozenset({"retries", "timeout", "expires"})
 """Options for which `None` leaves the choice to the task."""
-POLICIES = frozenset(
-    {"overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after"}
-)
+POLICIES = frozenset(ScheduleOptions.__slots__) - {"job"}
 
 
 def schedule_options(values: ScheduleOptionValues, *, owner: object | None = None) -> ScheduleOptions:
@@ -78,11 +72,8 @@ def schedule_options(values: ScheduleOptionValues, *, owner: object | None = Non
     misfire: Misfire = check_choice(values.get("misfire", "latest"), get_args(Misfire), what="misfire")
     window = values.get("misfire_window")
     after = values.get("pause_after")
-    rest = {
-        name: value
-        for name, value in values.items()
-        if name not in POLICIES and (value is not None or name not in TASKS_OWN)
-    }
+    left = POLICIES | {name for name in TASKS_OWN if values.get(name) is None}
+    rest = {name: value for name, value in values.items() if name not in left}
     return ScheduleOptions(
         overlap=overlap,
         overlap_limit=_overlap_limit(values, overlap),
@@ -106,18 +97,15 @@ def _overlap_limit(values: ScheduleOptionValues, overlap: Overlap) -> int | None
 def _misfire_limit(values: ScheduleOptionValues, misfire: Misfire) -> int:
     if "misfire_limit" in values and misfire != "all":
         raise InvalidOption(f"misfire_limit= is for misfire='all', not {misfire!r}")
-    return check_whole(
-        values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT), 1, MOST_MISSED, what="misfire_limit"
-    )
+    given = values.get("misfire_limit", DEFAULT_MISFIRE_LIMIT)
+    return check_whole(given, 1, MOST_MISSED, what="misfire_limit")
 
 
 def _window(value: Duration) -> Micros:
     window = parse_duration(value, what="misfire_window")
     if window < SHORTEST_WINDOW:
-        raise InvalidOption(
-            f"misfire_window must be at least {describe_duration(SHORTEST_WINDOW)}, not {describe_duration(window)}; "
-            "for occurrences that run in time or not at all, use misfire='skip'"
-        )
+        least, given = map(describe_duration, (SHORTEST_WINDOW, window))
+        raise InvalidOption(f"misfire_window must be at least {least}, not {given}; or use misfire='skip'")
     return window
 
 
@@ -131,19 +119,15 @@ def with_options(
     limited = JobTerms.from_text(schedule.terms).gate is not None
     check_turns(options.overlap, options.misfire, task=schedule.task, limited=limited)
     policies = {name: getattr(options, name) for name in POLICIES}
-    own = {
-        name: getattr(options.job, name)
-        for name in ("queue", "priority", "retries", "timeout")
-        if name in given
-    }
+    names = ("queue", "priority", "retries", "timeout")
+    own = {name: getattr(options.job, name) for name in names if name in given}
     return replace(schedule, **policies, **own, terms=_terms(schedule, given, options.job).to_text())
 
 
 def _policies(schedule: StoredSchedule, given: Mapping[str, object]) -> dict[str, object]:
     """Return the policies of a schedule as they would be written; details go with the choice they belong to."""
-    found: dict[str, object] = {
-        name: getattr(schedule, name) for name in ("overlap", "misfire", "pause_after")
-    }
+    names = ("overlap", "misfire", "pause_after")
+    found: dict[str, object] = {name: getattr(schedule, name) for name in names}
     if schedule.overlap_limit is not None and given.get("overlap", schedule.overlap) == schedule.overlap:
         found["overlap_limit"] = schedule.overlap_limit
     if given.get("misfire", schedule.misfire) == schedule.misfire:

@@ -59,7 +59,6 @@ class StoredSchedule:
     next_at: Instant | None
     """The next occurrence, or where a search that found none goes on; `None` when there is no more, or while it is parked."""
     made: int = 0
-    """How many jobs it has made."""
     streak_from: Instant = 0
     """Failures of occurrences before this instant do not count towards a pause."""
     rev: int = 0
@@ -129,8 +128,7 @@ class Firing:
         if self.pause is not None:
             said.append(("pause", self.pause))
         return [
-            AuditEntry(verb=verb, target=self.name, who=ITSELF, detail={"reason": reason})
-            for verb, reason in said
+            AuditEntry(verb=verb, target=self.name, who=ITSELF, detail={"reason": why}) for verb, why in said
         ]
 
 

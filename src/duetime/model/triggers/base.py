@@ -96,10 +96,7 @@ class Trigger(Protocol):
         return None if instant is None else to_datetime(instant)
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing.
-
-        It is proved that there is nothing up to the end of the search, unless its steps run out before.
-        """
+        """Return the first occurrence strictly after `instant`, or how far there is nothing: all the way, if steps suffice."""
         if search.left <= 0:
             return NoOccurrence(instant)
         search.left -= self.cost
@@ -109,10 +106,7 @@ class Trigger(Protocol):
     def first(
         self, instant: Instant, *, until: Instant = LATEST, steps: int = MOST_SEARCH_STEPS
     ) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing.
-
-        `until` ends the search of a combined trigger, which looks a hundred years ahead at most.
-        """
+        """Do as `seek` does; `until` ends the search of a combined trigger, which looks a hundred years ahead at most."""
         return self.seek(instant, SearchBudget(min(until, instant + SEARCH_HORIZON), steps))
 
     def comes_at(self, instant: Instant) -> bool:
@@ -223,9 +217,8 @@ def _plain(value: Any) -> Any:
 
 def check_times(value: object, *, what: str) -> None:
     """Raise `InvalidTrigger` unless `value` is how many jobs a schedule may make."""
-    check_whole(
-        value, what=what, low=1, high=_MOST_TIMES, expected=f"a whole number from 1 to {_MOST_TIMES:,}"
-    )
+    expected = f"a whole number from 1 to {_MOST_TIMES:,}"
+    check_whole(value, what=what, low=1, high=_MOST_TIMES, expected=expected)
 
 
 def check_instant(value: object, *, what: str) -> None:

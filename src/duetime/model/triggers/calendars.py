@@ -67,13 +67,11 @@ class JoinedCalendars(Calendar):
         flat: list[Calendar] = []
         for part in self.parts:
             if not isinstance(part, Calendar):
-                text = "calendars are joined with calendars, such as calendars.weekends()"
-                raise InvalidTrigger(f"{text}, not {shown(part)}")
+                raise InvalidTrigger(f"join calendars such as calendars.weekends(), not {shown(part)}")
             flat += part.parts if isinstance(part, JoinedCalendars) else [part]
         set_fields(self, parts=tuple(dict.fromkeys(flat)))
         if not 1 <= len(self.parts) <= MOST_CALENDARS:
-            text = f"from 1 to {MOST_CALENDARS} calendars can be joined, not {len(self.parts)}"
-            raise InvalidTrigger(f"{text}; holidays() takes many dates at once")
+            raise InvalidTrigger(f"from 1 to {MOST_CALENDARS} calendars can be joined, not {len(self.parts)}")
 
     def until(self, instant: Instant) -> Instant | None:
         """Return the latest end that a part says."""
@@ -199,9 +197,7 @@ def read_weekdays(names: str | Iterable[str]) -> tuple[int, ...]:
 def _weekday_number(name: str, text: str) -> int:
     number = _DAY_NUMBERS.get(name.strip().upper())
     if number is None:
-        raise InvalidTrigger(
-            f"unknown day {shown(name)} in {shown(text)}; days are {', '.join(_SHORT_NAMES)}"
-        )
+        raise InvalidTrigger(f"unknown day {shown(name)} in {text!r}; days are {', '.join(_SHORT_NAMES)}")
     return number
 
 
@@ -254,10 +250,7 @@ _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DailyBlackout(WallCalendar):
-    """Excludes `start <= time < end` on the wall clock, into the next day if the end is the smaller.
-
-    `days` are the weekdays on which it begins.
-    """
+    """Excludes `start <= time < end` on the wall clock, from each of `days` into the next if the end is the smaller."""
 
     kind = "window"
 
@@ -286,19 +279,19 @@ class DailyBlackout(WallCalendar):
         second, over_midnight = wall % DAY_SECONDS, self.end < self.start
         # After midnight a window has begun on the day before.
         began = wall - DAY_SECONDS if over_midnight and second < self.end else wall
-        inside = (
-            second >= self.start or second < self.end if over_midnight else self.start <= second < self.end
-        )
+        begun, open_yet = second >= self.start, second < self.end
+        inside = (begun or open_yet) if over_midnight else (begun and open_yet)
         if not inside or weekday_of_wall(began) not in self.days:
             return None
-        return f"{shown_wall(wall):%H:%M:%S} lies between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
+        return f"{shown_wall(wall):%H:%M:%S} lies {self._hours()}"
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
         days = "" if len(self.days) == _WEEK else f" on {names_in_words(self.days, WEEKDAYS)}"
-        return (
-            f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}{days}{self._in_zone(known_tz)}"
-        )
+        return f"{self._hours()}{days}{self._in_zone(known_tz)}"
+
+    def _hours(self) -> str:
+        return f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,9 +306,7 @@ class SingleBlackout(Calendar):
     def __post_init__(self) -> None:
         check_instants(start=self.start, end=self.end)
         if self.end <= self.start:
-            raise InvalidTrigger(
-                f"end {to_datetime(self.end)} must lie after start {to_datetime(self.start)}"
-            )
+            raise InvalidTrigger(f"end {in_words(self.end)} must lie after start {in_words(self.start)}")
 
     def until(self, instant: Instant) -> Instant | None:
         """Return the end, if `instant` lies before it and not before the start."""
@@ -343,9 +334,7 @@ def read_time_of_day(value: object, *, what: str) -> int:
         total = hour * 3600 + minute * 60 + second
         if max(minute, second) < 60 and total <= DAY_SECONDS:  # noqa: PLR2004 - minutes of an hour
             return total
-    raise InvalidTrigger(
-        f"{what} must be a time of day such as '22:00', or an aware datetime, not {shown(value)}"
-    )
+    raise InvalidTrigger(f"{what} must be a time of day such as '22:00' or a datetime, not {shown(value)}")
 
 
 def _time_of_day(second: int) -> str:
@@ -395,14 +384,11 @@ def blackout(
     """
     if isinstance(start, datetime) and isinstance(end, datetime):
         if days is not None or tz is not None:
-            raise InvalidTrigger(
-                "a blackout between two datetimes happens once; days= and tz= are for times of day"
-            )
+            raise InvalidTrigger("days= and tz= do not go with two datetimes: that blackout happens once")
         return SingleBlackout(start=from_datetime(start, what="start"), end=from_datetime(end, what="end"))
     first, last = read_time_of_day(start, what="start"), read_time_of_day(end, what="end")
-    return DailyBlackout(
-        start=first, end=last, days=read_weekdays("MON-SUN" if days is None else days), tz=_zone_key(tz)
-    )
+    begins = read_weekdays("MON-SUN" if days is None else days)
+    return DailyBlackout(start=first, end=last, days=begins, tz=_zone_key(tz))
 
 
 def _named_dates(dates: Iterable[date] | Mapping[date, str], tz: str | ZoneInfo | None) -> Holidays:

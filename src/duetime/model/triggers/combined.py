@@ -9,16 +9,7 @@ from typing import ClassVar, Self
 
 from duetime.errors import InvalidTrigger
 from duetime.model.text import shown
-from duetime.model.time import (
-    DAY,
-    LATEST,
-    MILLISECOND,
-    Instant,
-    Micros,
-    describe_duration,
-    in_words,
-    to_datetime,
-)
+from duetime.model.time import DAY, LATEST, MILLISECOND, Instant, Micros, describe_duration, in_words
 from duetime.model.triggers.base import (
     NEVER,
     NoOccurrence,
@@ -48,13 +39,9 @@ class CombinedTrigger(Trigger):
         inner = self.inner()
         _check_triggers(inner)
         if (deep := _depth(self)) > DEEPEST_TRIGGER:
-            raise InvalidTrigger(
-                f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it into two schedules"
-            )
+            raise InvalidTrigger(f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it")
         if not 1 <= (size := _size(self)) <= MOST_TRIGGER_PARTS:
-            raise InvalidTrigger(
-                f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}; split it into two schedules"
-            )
+            raise InvalidTrigger(f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}")
         cost = sum(part.cost for part in inner)
         set_fields(self, tz=inner[0].tz, times=inner[0].times, cost=cost)
 
@@ -65,10 +52,6 @@ class CombinedTrigger(Trigger):
     @abstractmethod
     def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
         """Return the same rule over triggers that are changed."""
-
-    @abstractmethod
-    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
-        """Return the first occurrence strictly after `instant`, or how far there is nothing."""
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
@@ -87,8 +70,7 @@ class CombinedTrigger(Trigger):
 def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
     for trigger in triggers:
         if not isinstance(trigger, Trigger):
-            text = "triggers are combined with triggers, such as cron('0 9 * * *') or every('15m')"
-            raise InvalidTrigger(f"{text}, not {shown(trigger)}")
+            raise InvalidTrigger(f"only triggers such as cron('0 9 * * *') combine, not {shown(trigger)}")
 
 
 def _depth(trigger: Trigger) -> int:
@@ -233,10 +215,7 @@ class Intersection(SeveralTriggers):
 
 @dataclass(frozen=True, slots=True)
 class Except(TriggerWrapper):
-    """The occurrences of a trigger that do not lie in a calendar; the others do not come at all.
-
-    A calendar without a zone of its own is read in the zone of the trigger.
-    """
+    """The occurrences of a trigger outside of a calendar, which is read in the trigger's zone if it has none of its own."""
 
     kind = "except"
 
@@ -244,8 +223,9 @@ class Except(TriggerWrapper):
 
     def __post_init__(self) -> None:
         if not isinstance(self.calendar, Calendar):
-            text = "only a calendar can be taken from a trigger, such as calendars.weekends()"
-            raise InvalidTrigger(f"{text}, not {shown(self.calendar)}")
+            raise InvalidTrigger(
+                f"- takes a calendar such as calendars.weekends(), not {self.calendar!r:.80}"
+            )
         if isinstance(self.trigger, Except):
             set_fields(self, calendar=self.trigger.calendar | self.calendar, trigger=self.trigger.trigger)
         TriggerWrapper.__post_init__(self)
@@ -281,13 +261,10 @@ class Between(TriggerWrapper):
     def __post_init__(self) -> None:
         TriggerWrapper.__post_init__(self)
         if self.start is None and self.end is None:
-            raise InvalidTrigger(
-                "between() needs a start or an end, such as between(end=datetime(2030, 1, 1, tzinfo=UTC))"
-            )
+            raise InvalidTrigger("between() needs a start or an end")
         check_instants(start=self.start, end=self.end)
         if self.start is not None and self.end is not None and self.end < self.start:
-            text = f"end {to_datetime(self.end)} must not lie before start {to_datetime(self.start)}"
-            raise InvalidTrigger(f"{text}; nothing would ever be due")
+            raise InvalidTrigger(f"end must not lie before start {in_words(self.start)}")
 
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence after `instant` that lies between; past the end, there is none."""
@@ -339,10 +316,7 @@ class AtMost(TriggerWrapper):
 
 @dataclass(frozen=True, slots=True)
 class Jitter(TriggerWrapper):
-    """The occurrences of a trigger, with jobs that fall due less than `most` later.
-
-    By how much is drawn from the seed and the occurrence, so that every process comes to the same time.
-    """
+    """A trigger whose jobs fall due less than `most` later, drawn from the seed and the occurrence: alike in all processes."""
 
     kind = "jitter"
 

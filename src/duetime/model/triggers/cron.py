@@ -107,9 +107,7 @@ def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron
         if rule.startswith(prefix):
             inner, _, rest = rule.removeprefix(prefix).partition(" ")
             if place not in ("UTC", _zone_in_front(CronToken(rule, len(prefix), inner))):
-                raise InvalidCron(
-                    f"the expression says {prefix}{inner} and the argument tz={place!r}; give one of them"
-                )
+                raise InvalidCron(f"{prefix}{inner} and tz={place!r} are two zones; give one of them")
             place, rule = inner, rest
     word, _, interval = rule.partition(" ")
     if word.lower() == _EVERY:

@@ -12,14 +12,7 @@ from itertools import chain
 from typing import NoReturn
 
 from duetime.errors import InvalidCron
-from duetime.model.text import (
-    MONTHS,
-    ORDINALS,
-    WEEKDAYS,
-    join_words,
-    names_in_words,
-    times_in_words,
-)
+from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, names_in_words, shown, times_in_words
 from duetime.model.triggers.base import draw_number, set_fields
 from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY
 
@@ -68,15 +61,13 @@ class CronDays:
         """Return the matching days of one month as a mask, bit 1 for the first."""
         first = date(year, month, 1).isoweekday() % _WEEK
         length = 29 if month == _FEBRUARY and isleap(year) else _MONTH_LENGTHS[month]
-        dates, weekdays = (
-            self.dates | self.dates >> _LAST_DAY << length,
-            self.weekdays * _SIX_WEEKS >> first << 1,
-        )
-        for near in bit_positions(self.near) if self.near else ():
+        dates = self.dates | self.dates >> _LAST_DAY << length
+        weekdays = self.weekdays * _SIX_WEEKS >> first << 1
+        for near in bit_positions(self.near):
             day = length if near == _LAST_DAY else near
             if day <= length:
                 dates |= 1 << _nearest_workday(day, first=first, length=length)
-        for position in bit_positions(self.nth) if self.nth else ():
+        for position in bit_positions(self.nth):
             week, weekday = divmod(position, _WEEK)
             last = length - (first + length - 1 - weekday) % _WEEK
             weekdays |= 1 << (last if week == _LAST_WEEK else 1 + (weekday - first) % _WEEK + _WEEK * week)
@@ -99,11 +90,6 @@ class CronFields:
 
     def __post_init__(self) -> None:
         set_fields(self, day_minutes=sum(self.minutes << 60 * hour for hour in bit_positions(self.hours)))
-
-    def can_come(self) -> bool:
-        """Tell whether any date matches at all."""
-        months = bit_positions(self.months)
-        return any(self.days.in_month(year, month) for year in _EVERY_CALENDAR for month in months)
 
     def first_from(self, wall: int) -> int | None:
         """Return the first matching wall time at or after `wall`, both as seconds since 1970 on the wall clock."""
@@ -199,7 +185,7 @@ _NEAR = re.compile(r"(\d+)W", re.ASCII)
 _NTH = re.compile(r"(\w+?)(?:#([1-5])|L)", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class CronFieldKind:
     """What one of the six fields may hold."""
 
@@ -216,35 +202,18 @@ def _numbered(text: str, first: int) -> dict[str, int]:
     return {name: number for number, name in enumerate(text.split(), first)}
 
 
-SECOND_FIELD = CronFieldKind(name="second", low=0, high=59, expected="0-59", example="*/10 * * * * *")
-MINUTE_FIELD = CronFieldKind(name="minute", low=0, high=59, expected="0-59", example=_EXAMPLE)
-HOUR_FIELD = CronFieldKind(name="hour", low=0, high=23, expected="0-23", example="0 9-17 * * *")
-DATE_FIELD = CronFieldKind(
-    name="day",
-    low=1,
-    high=31,
-    expected="1-31, L (the last day), LW (the last Monday to Friday) or 15W (the nearest Monday to Friday)",
-    example="0 9 1,15 * *",
-    # Every month has these, so that a hashed day comes every month.
-    hash_high=28,
-)
-MONTH_FIELD = CronFieldKind(
-    name="month",
-    low=1,
-    high=12,
-    expected="1-12 or JAN-DEC",
-    example="0 9 1 JAN,JUL *",
-    names=_numbered("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1),
-)
-WEEKDAY_FIELD = CronFieldKind(
-    name="weekday",
-    low=0,
-    high=7,
-    expected="0-7 (0 and 7 are Sunday), SUN-SAT, FRI#1 to FRI#5 (the first to the fifth Friday) or FRIL (the last Friday)",
-    example="0 9 * * MON-FRI",
-    names=_numbered("SUN MON TUE WED THU FRI SAT", 0),
-    hash_high=6,
-)
+_DATES = "1-31, L (the last day), LW (the last Monday to Friday) or 15W (the nearest Monday to Friday)"
+_DAYS = "0-7 (0 and 7 are Sunday), SUN-SAT, FRI#1 to FRI#5 (the first to the fifth Friday) or FRIL (the last Friday)"
+_MONTH_NUMBERS = _numbered("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC", 1)
+_DAY_NUMBERS = _numbered("SUN MON TUE WED THU FRI SAT", 0)
+
+SECOND_FIELD = CronFieldKind("second", 0, 59, "0-59", "*/10 * * * * *")
+MINUTE_FIELD = CronFieldKind("minute", 0, 59, "0-59", _EXAMPLE)
+HOUR_FIELD = CronFieldKind("hour", 0, 23, "0-23", "0 9-17 * * *")
+# Every month has 28 days, so that a hashed day comes every month.
+DATE_FIELD = CronFieldKind("day", 1, 31, _DATES, "0 9 1,15 * *", hash_high=28)
+MONTH_FIELD = CronFieldKind("month", 1, 12, "1-12 or JAN-DEC", "0 9 1 JAN,JUL *", names=_MONTH_NUMBERS)
+WEEKDAY_FIELD = CronFieldKind("weekday", 0, 7, _DAYS, "0 9 * * MON-FRI", names=_DAY_NUMBERS, hash_high=6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,13 +228,12 @@ class CronToken:
         """Raise `InvalidCron` with a caret under this part."""
         whole = "".join(char if char.isprintable() else "?" for char in self.whole)
         shown = whole[self.start : self.start + len(self.text)]
-        text = (
+        raise InvalidCron(
             f'bad {name} {shown!r} in "{whole}"\n'
             f"   {whole}\n"
             f"   {' ' * self.start}{'^' * max(1, len(shown))}\n"
             f'expected {expected}, e.g. "{example}"'
         )
-        raise InvalidCron(text)
 
     def split(self, pattern: str) -> list[CronToken]:
         """Return the pieces that match `pattern`, each with its place."""
@@ -276,12 +244,9 @@ class CronToken:
 def check_cron_text(expression: object) -> str:
     """Return the expression with single spaces; raise `InvalidCron` if it is not text of a sane length."""
     if not isinstance(expression, str):
-        text = f'a cron expression is text such as "{_EXAMPLE}", not {type(expression).__name__}'
-        raise InvalidCron(text)
+        raise InvalidCron(f'a cron expression is text such as "{_EXAMPLE}", not {shown(expression)}')
     if len(expression) > _LONGEST:
-        raise InvalidCron(
-            f"a cron expression has at most {_LONGEST} characters, not {len(expression)}: {expression[:40]!r}…"
-        )
+        raise InvalidCron(f"a cron expression has at most {_LONGEST} characters, not {len(expression)}")
     return " ".join(expression.split())
 
 
@@ -314,7 +279,8 @@ def parse_cron(expression: str, *, seed: str) -> CronFields:
         floating=_is_open(minute) or _is_open(hour),
         hashed=any(item.text.upper().startswith("H") for part in parts for item in part.split("[^,]+")),
     )
-    if not fields.can_come():
+    months = bit_positions(fields.months)
+    if not any(fields.days.in_month(year, number) for year in _EVERY_CALENDAR for number in months):
         day.refuse("day", expected=f"a day that comes in month {month.text!r}", example="0 0 L 2 *")
     return fields
 
@@ -415,11 +381,8 @@ _MINUTES = 60
 def describe_cron(fields: CronFields) -> str:
     """Return one English phrase, such as `at 09:00 on Monday to Friday in May`."""
     days = _days(fields.days)
-    months = (
-        ""
-        if fields.months == _ALL_MONTHS
-        else f" in {names_in_words(bit_positions(fields.months >> 1), MONTHS)}"
-    )
+    named = names_in_words(bit_positions(fields.months >> 1), MONTHS)
+    months = "" if fields.months == _ALL_MONTHS else f" in {named}"
     time = _time(fields)
     if not days and not months and time.startswith("at ") and " of " not in time:
         days = " every day"
@@ -473,11 +436,8 @@ def _days(days: CronDays) -> str:
         weekdays.append(f"the {order} {_WEEKDAYS[weekday]} of the month")
     if days.either:
         return f" on {join_words(dates + weekdays, word='or')}"
-    told: list[str] = []
-    if days.dates != _ALL_DATES:
-        told.append(join_words(dates, word="or"))
-    if days.weekdays != _ALL_WEEKDAYS:
-        told.append(join_words(weekdays, word="or"))
+    named = [dates] * (days.dates != _ALL_DATES) + [weekdays] * (days.weekdays != _ALL_WEEKDAYS)
+    told = [join_words(names, word="or") for names in named]
     return f" on {' if also on '.join(told)}" if told else ""
 
 

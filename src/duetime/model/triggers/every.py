@@ -149,10 +149,9 @@ class CalendarSteps(RepeatedTrigger):
             return start if start <= self.last_instant else None
         # Steps are whole seconds on the wall; the fraction of the start rides along.
         fraction = start % SECOND
-        anchor = wall_second_at(zone(self.tz), start)
-        found = first_after_wall(
-            zone(self.tz), instant - fraction, lambda wall: self._first_from(wall, anchor)
-        )
+        place = zone(self.tz)
+        anchor = wall_second_at(place, start)
+        found = first_after_wall(place, instant - fraction, lambda wall: self._first_from(wall, anchor))
         return None if found is None or found + fraction > self.last_instant else found + fraction
 
     def count(self, after: Instant, until: Instant) -> int | None:
@@ -256,14 +255,12 @@ def every(
         raise InvalidTrigger(f"end {end} must not lie before start {start}; nothing would ever be due")
     if months is not None or years is not None:
         if interval is not None or units:
-            text = "months and years go by the calendar, other units by elapsed time; give every() one of the two"
-            raise InvalidTrigger(f"{text}, such as every(months=1) or every(days=30)")
+            raise InvalidTrigger("give every() either months and years, or units of elapsed time, not both")
         number, place = _months(months, years), zone_name_of(tz, start)
         bounds = {"start": first, "end": last, "times": times}
         return CalendarSteps(months=number, tz=place, missing=missing or "last", **bounds)
     if tz is not None or missing is not None:
-        example = "every(months=1, tz='Europe/Riga')"
-        raise InvalidTrigger(f"tz and missing are for steps on the calendar, such as {example}")
+        raise InvalidTrigger("tz and missing are for steps on the calendar, such as every(months=1)")
     return Every(interval=_interval(interval, units), start=first, end=last, times=times)
 
 
@@ -276,14 +273,12 @@ def _months(months: int | None, years: int | None) -> int:
 
 def _interval(interval: Duration | None, units: dict[str, float]) -> Micros:
     if (interval is None) is not bool(units):
-        text = "give every() one interval, either as a duration or by units"
-        raise InvalidTrigger(f"{text}: every('15m') or every(minutes=15)")
+        raise InvalidTrigger("give every() one interval, such as every('15m') or every(minutes=15)")
     if interval is not None:
         return parse_duration(interval, what="interval")
     length = 0
     for unit, count in units.items():
         if isinstance(count, bool) or not isinstance(count, (int, float)):
-            text = f"{unit} must be a number, not {type(count).__name__}"
-            raise InvalidTrigger(f"{text}; use for example every(minutes=15)")
+            raise InvalidTrigger(f"{unit} must be a number, not {shown(count)}")
         length += parse_duration(count * _UNITS[unit], what=unit)
     return length

@@ -20,9 +20,8 @@ def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
     if not trigger.comes_at(occurrence):
         return None
     if isinstance(trigger, CombinedTrigger):
-        return next(
-            (found for part in trigger.inner() if (found := clock_change_note(part, occurrence))), None
-        )
+        notes = (clock_change_note(part, occurrence) for part in trigger.inner())
+        return next(filter(None, notes), None)
     if isinstance(trigger, Cron):
         return _cron_note(trigger, occurrence // SECOND)
     if isinstance(trigger, (CalendarSteps, RRule)):
@@ -73,8 +72,8 @@ def _missing(first: int, wall: int, *, others: int = 0) -> str:
     same_day = moment.date() == shown_wall(wall).date()
     told = _clock(first) if same_day else f"{moment:%Y-%m-%d} {_clock(first)}"
     day = " on this day" if same_day else ""
-    text = f"{told} and {others:,} more do not exist{day}" if others else f"{told} does not exist{day}"
-    return f"{text} (clocks go forward)"
+    what = f"{told} and {others:,} more do not exist" if others else f"{told} does not exist"
+    return f"{what}{day} (clocks go forward)"
 
 
 def _comes_again(place: Zone, period: OffsetPeriod, wall: int) -> bool:

@@ -1,4 +1,4 @@
-"""Recurrence rules of RFC 5545: checked, told in English, and asked for their occurrences by way of dateutil."""
+"""Recurrence rules of RFC 5545: checked and asked for their occurrences by way of dateutil."""
 
 from __future__ import annotations
 
@@ -11,24 +11,17 @@ from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger, MissingDriver
-from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, shown, times_in_words
-from duetime.model.time import LATEST, SECOND, Instant, from_datetime, in_words
+from duetime.model.text import shown
+from duetime.model.time import LATEST, SECOND, Instant, from_datetime
 from duetime.model.triggers.base import NoOccurrence, SearchBudget, Trigger, check_instant, set_fields
-from duetime.model.triggers.zones import (
-    DAY_SECONDS,
-    first_after_wall,
-    wall_second_at,
-    zone,
-    zone_name_of,
-)
+from duetime.model.triggers.zones import DAY_SECONDS, first_after_wall, wall_second_at, zone, zone_name_of
 
 _EXAMPLE = "FREQ=MONTHLY;BYDAY=-1FR"
 _LONGEST = 1_000
 _MOST_TIMES = 100
 """How many times of day one rule may name."""
-_UNITS = {"YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour"}
 # A hundred years each: a search looks that far ahead at least.
-_LONGEST_INTERVALS = dict(zip(_UNITS, (100, 1_200, 5_200, 36_500, 876_000), strict=True))
+_LONGEST_INTERVALS = {"YEARLY": 100, "MONTHLY": 1_200, "WEEKLY": 5_200, "DAILY": 36_500, "HOURLY": 876_000}
 _TOO_FAST = ("MINUTELY", "SECONDLY")
 _WEEKDAY_CODES = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 # The lowest and the highest value; those with a negative lowest count from the end, and have no zero.
@@ -97,9 +90,7 @@ class RRule(Trigger):
         set_fields(self, rule=text, start=start, tz=place.key)
         set_fields(self, _end=end, _parts=parts, _dates=dates, _first=first)
         if self.after(start - 1) is None:
-            raise InvalidTrigger(
-                f"the rule {text!r} never comes: no date fits it from its start on, before its end"
-            )
+            raise InvalidTrigger(f"the rule {text!r} never comes: no date fits it from its start to its end")
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
@@ -111,15 +102,14 @@ class RRule(Trigger):
         found = Trigger.seek(self, instant, search)
         if not isinstance(found, NoOccurrence) or not found.proved:
             return found
-        # That nothing fits is known as far as dateutil looks; that the rule is over, for good.
-        searched = from_datetime(self._last_day(wall_second_at(zone(self.tz), max(instant, self.start))))
+        # That nothing fits is known as far as dateutil looks, less a day for any zone; that the rule is over, for good.
+        begin = _begin(self._parts, self._first, wall_second_at(zone(self.tz), max(instant, self.start)))
+        searched = from_datetime(datetime(9_999 - _moved(begin) * _REPEATS, 12, 30, tzinfo=UTC))
         return NoOccurrence(searched) if instant < searched < self._end else found
 
     def describe(self) -> str:
-        """Say the rule in English."""
-        start = _EPOCH + timedelta(seconds=self._first)
-        text = f"{_describe(self._parts)}, from {start:%Y-%m-%d %H:%M:%S}, {self.tz}"
-        return text if self._end == LATEST else f"{text}, until {in_words(self._end)}"
+        """Return the rule as it is written, which says its end, too, and its start in words."""
+        return f"{self.rule}, from {_EPOCH + timedelta(seconds=self._first):%Y-%m-%d %H:%M:%S}, {self.tz}"
 
     def first_from(self, wall: int) -> int | None:
         """Return the first wall second at or after `wall` that the rule names."""
@@ -132,11 +122,6 @@ class RRule(Trigger):
             if found >= wanted:
                 return int((found - _EPOCH) // timedelta(seconds=1)) - moved * _REPEATS_SECONDS
         return None
-
-    def _last_day(self, wall: int) -> datetime:
-        """Return a day that a search from `wall` surely looks at in any zone, next to the last."""
-        moved = _moved(_begin(self._parts, self._first, wall))
-        return datetime(9_999 - moved * _REPEATS, 12, 30, tzinfo=UTC)
 
 
 def rrule(rule: str, *, start: datetime, tz: str | ZoneInfo | None = None) -> RRule:
@@ -156,15 +141,15 @@ def _read_parts(text: object) -> dict[str, str]:
         raise InvalidTrigger(f"a recurrence rule is a text such as {_EXAMPLE!r}, not {shown(text)}")
     parts = _split(text)
     frequency = parts.get("FREQ", "")
-    if frequency not in _UNITS:
+    if frequency not in _LONGEST_INTERVALS:
         advice = "use every('90s') or cron('*/10 * * * * *') for what comes so often"
-        known = f"FREQ is needed, one of {', '.join(_UNITS)}"
+        known = f"FREQ is needed, one of {', '.join(_LONGEST_INTERVALS)}"
         _refuse(f"FREQ={frequency}", text, advice if frequency in _TOO_FAST else known)
     for name, value in parts.items():
         for item in value.split(","):
             if (expected := _misfit(name, item, frequency)) is not None:
                 _refuse(f"{name}={item[:20]}", text, expected)
-    times = prod(len(_numbers(parts, name)) or 1 for name in _TIMES)
+    times = prod(len({*parts.get(name, "").split(",")}) for name in _TIMES)
     if times > _MOST_TIMES:
         _refuse(", ".join(_TIMES), text, f"at most {_MOST_TIMES} times of day, not {times}; use cron()")
     if "BYSETPOS" in parts and sum(name.startswith("BY") for name in parts) == 1:
@@ -210,10 +195,6 @@ def _misfit(name: str, item: str, frequency: str) -> str | None:
 
 def _refuse(part: str, text: str, expected: str) -> NoReturn:
     raise InvalidTrigger(f"bad part {shown(part)} in the rule {shown(text)}: {expected}; e.g. {_EXAMPLE!r}")
-
-
-def _numbers(parts: Mapping[str, str], name: str) -> list[int]:
-    return sorted({int(value) for value in parts[name].split(",")}) if name in parts else []
 
 
 def _read_until(text: str) -> tuple[datetime, bool] | None:
@@ -274,54 +255,6 @@ def _begin(parts: Mapping[str, str], first: int, wall: int) -> datetime:
 def _moved(begin: datetime) -> int:
     """Return by how many repetitions of the calendar a search that begins there is moved."""
     return (_LATEST_YEAR - begin.year) // _REPEATS
-
-
-def _describe(parts: Mapping[str, str]) -> str:
-    """Return one English phrase, such as `every 2 weeks on Monday and Friday at 09:00`; the rule is complete."""
-    unit, interval = _UNITS[parts["FREQ"]], int(parts.get("INTERVAL", 1))
-    text = f"every {unit}" if interval == 1 else f"every {interval} {unit}s"
-    if months := _numbers(parts, "BYMONTH"):
-        text += f" in {join_words([MONTHS[month - 1] for month in months])}"
-    if weeks := _numbers(parts, "BYWEEKNO"):
-        text += f" in {join_words([_numbered('week', week, 'year') for week in weeks])}"
-    days = [_numbered("day", day, "year") for day in _numbers(parts, "BYYEARDAY")]
-    days += [_numbered("day", day, "month") for day in _numbers(parts, "BYMONTHDAY")]
-    told = [join_words(days)] if days else []
-    if weekdays := parts.get("BYDAY"):
-        told.append(join_words([_weekday(item) for item in dict.fromkeys(weekdays.split(","))]))
-    if told:
-        text += f" on {' if also on '.join(told)}"
-    text += _times(*(_numbers(parts, name) for name in _TIMES))
-    if chosen := _numbers(parts, "BYSETPOS"):
-        text += f", of these only {join_words([_nth(position, 'one') for position in chosen])}"
-    return text
-
-
-def _times(hours: list[int], minutes: list[int], seconds: list[int]) -> str:
-    if hours and (times := times_in_words(hours, minutes, seconds)) is not None:
-        return f" {times}"
-    text = f" at minute {join_words([*map(str, minutes)])}"
-    if seconds != [0]:
-        text += f" at second {join_words([*map(str, seconds)])}"
-    return f"{text} of hour {join_words([*map(str, hours)])}" if hours else text
-
-
-def _weekday(item: str) -> str:
-    name = WEEKDAYS[_WEEKDAY_CODES.index(item[-2:])]
-    return _nth(int(item[:-2]), name) if item[:-2] else name
-
-
-def _numbered(what: str, number: int, whole: str) -> str:
-    if number < -1:
-        return f"{what} {-number} from the end of the {whole}"
-    return f"the last {what} of the {whole}" if number == -1 else f"{what} {number} of the {whole}"
-
-
-def _nth(number: int, what: str) -> str:
-    if number == -1:
-        return f"the last {what}"
-    order = ORDINALS[abs(number)] if abs(number) < len(ORDINALS) else f"number {abs(number)}"
-    return f"the {order}{' last' if number < 0 else ''} {what}"
 
 
 def _dateutil() -> Any:

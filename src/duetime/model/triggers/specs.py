@@ -15,38 +15,23 @@ from duetime.model.schedule.record import Misfire, Overlap, StoredSchedule
 from duetime.model.stored import row_problem
 from duetime.model.text import shown
 from duetime.model.time import SECOND, Instant
+from duetime.model.triggers import calendars, combined
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.calendars import (
-    MOST_DATES,
-    Calendar,
-    DailyBlackout,
-    Holidays,
-    JoinedCalendars,
-    SingleBlackout,
-    Weekdays,
-)
-from duetime.model.triggers.combined import (
-    DEEPEST_TRIGGER,
-    MOST_TRIGGER_PARTS,
-    AtMost,
-    Between,
-    Except,
-    Intersection,
-    Jitter,
-    Union,
-)
+from duetime.model.triggers.calendars import MOST_DATES, Calendar
+from duetime.model.triggers.combined import DEEPEST_TRIGGER, MOST_TRIGGER_PARTS
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
 
 _TRIGGERS = (
-    Cron, Every, CalendarSteps, RRule, At, Union, Intersection, Except, Between, AtMost, Jitter,
+    Cron, Every, CalendarSteps, RRule, At, combined.Union, combined.Intersection, combined.Except, combined.Between,
+    combined.AtMost, combined.Jitter,
 )  # fmt: skip
-_CALENDARS = (Holidays, Weekdays, DailyBlackout, SingleBlackout)
+_CALENDARS = (calendars.Holidays, calendars.Weekdays, calendars.DailyBlackout, calendars.SingleBlackout)
 _READERS: dict[str, dict[object, Callable[..., Any]]] = {
     "trigger": {one.kind: one for one in _TRIGGERS},
-    "calendar": {one.kind: one for one in (*_CALENDARS, JoinedCalendars)},
+    "calendar": {one.kind: one for one in (*_CALENDARS, calendars.JoinedCalendars)},
     # Joined calendars are stored flat.
     "joined calendar": {one.kind: one for one in _CALENDARS},
 }
@@ -103,9 +88,7 @@ def _checked_parts(parts: list[Any]) -> list[Any]:
 
 def _read_dates(dates: Mapping[str, str]) -> tuple[tuple[date, str], ...]:
     if not isinstance(dates, Mapping) or len(dates) > MOST_DATES:
-        raise InvalidTrigger(
-            f"holidays are stored as up to {MOST_DATES} dates with names, not {shown(dates)}"
-        )
+        raise InvalidTrigger(f"holidays are up to {MOST_DATES} dates with names, not {shown(dates)}")
     try:
         return tuple((date.fromisoformat(day), name) for day, name in dates.items())
     except ValueError as error:
@@ -139,11 +122,7 @@ class UnreadableTrigger(Trigger):
         return cast("dict[str, object]", spec) if isinstance(spec, dict) else {"text": self.text}
 
 
-_CHOICES: Final = {
-    "overlap": get_args(Overlap),
-    "misfire": get_args(Misfire),
-    "on_crash": get_args(OnCrash),
-}
+_CHOICES: Final = {"overlap": get_args(Overlap), "misfire": get_args(Misfire), "on_crash": get_args(OnCrash)}
 _ONE_ANCHOR: Final[Instant] = 0
 _OTHER_ANCHOR: Final[Instant] = (400 * 86_400 + 3_661) * SECOND + 1
 
@@ -192,11 +171,9 @@ def schedule_trigger(
             JobTerms.from_text(schedule.terms)
         except InvalidOption as error:
             problem = str(error)
-    return (
-        read(schedule.trigger)
-        if problem is None
-        else UnreadableTrigger(str(schedule.trigger), problem, "a row")
-    )
+    if problem is not None:
+        return UnreadableTrigger(str(schedule.trigger), problem, "a row")
+    return read(schedule.trigger)
 
 
 def _unknown_word(schedule: StoredSchedule) -> str | None:

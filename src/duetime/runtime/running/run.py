@@ -80,8 +80,7 @@ class RunOutput:
             self._noticed = False
             # While the store is away the log keeps what there is, within its bounds.
             if self._closed or not self._unwritten:
-                parts = self._log.cut()
-                self._unwritten += [NewLogPart(self._token, self._attempt, *part) for part in parts]
+                self._unwritten += self._log.cut(self._token, self._attempt)
             return UnwrittenOutput(self._progress, tuple(self._unwritten))
 
     def written(self, output: UnwrittenOutput) -> None:

@@ -102,16 +102,15 @@ class SharedRule:
         looked = occurrence.through if isinstance(occurrence, NoOccurrence) else occurrence - 1
         return looked >= end or walked == self.most
 
-    def count(self, end: Instant, *, left: int, most: int) -> Iterator[tuple[int, float]]:
-        """Yield hours, and how many of the `left` occurrences each has: an average if there are more than `most` hours."""
+    def count(self, end: Instant, *, left: int, most: int) -> Iterator[tuple[range, int]]:
+        """Yield the minutes of each hour, or of `most` longer stretches, and how many of the `left` occurrences they have."""
         hours = range((self.after + 1) // HOUR, end // HOUR + 1)
-        step = -(-len(hours) // max(1, most))
-        for start in range(0, len(hours), step):
-            together = hours[start : start + step]
-            after, until = max(self.after, together[0] * HOUR - 1), min(end, (together[-1] + 1) * HOUR - 1)
+        size = HOUR * -(-len(hours) // max(1, most))
+        for start in range(hours[0] * HOUR, end + 1, size):
+            after, until = max(self.after, start - 1), min(end, start + size - 1)
             times = min(left, self.trigger.count(after, until) or 0)
             left -= times
-            yield from ((hour, times / len(together)) for hour in together)
+            yield range((after + 1) // MINUTE, until // MINUTE + 1), times
 
 
 def forecast_schedules(
@@ -171,7 +170,6 @@ def load_by_minute(
     """
     asked = [(rule.known(end), rule) for rule in rules]
     asked.sort(key=lambda one: (one[0] is None, one[0]))
-    by_hour: defaultdict[int, float] = defaultdict(float)
     counted: list[SharedRule] = []
     whole, left = True, MOST_STEPS
     minutes: dict[int, float] = dict.fromkeys(range(start // MINUTE, end // MINUTE + 1), 0.0)
@@ -185,12 +183,9 @@ def load_by_minute(
         else:
             counted.append(rule)
             left -= share
-            for hour, average in rule.count(end, left=times, most=share):
-                by_hour[hour] += average * len(rule.names)
-    for hour, jobs in by_hour.items():
-        inside = [minute for minute in range(hour * 60, hour * 60 + 60) if minute in minutes]
-        for minute in inside:
-            minutes[minute] += jobs / len(inside)
+            for inside, jobs in rule.count(end, left=times, most=share):
+                for minute in inside:
+                    minutes[minute] += jobs * len(rule.names) / len(inside)
     return minutes, counted, whole
 
 
@@ -229,10 +224,8 @@ def _advice(busiest: Sequence[MinuteLoad]) -> str:
 
 def _report(found: Forecast) -> Iterator[str]:
     more = "at least " if found.at_least else ""
-    yield (
-        f"{more}{_count(found.jobs, 'job')} of {_count(found.schedules, 'schedule')} from "
-        f"{found.start:%a %Y-%m-%d %H:%M} to {found.end:%a %Y-%m-%d %H:%M}, {found.tz}"
-    )
+    span = f"{found.start:%a %Y-%m-%d %H:%M} to {found.end:%a %Y-%m-%d %H:%M}, {found.tz}"
+    yield f"{more}{_count(found.jobs, 'job')} of {_count(found.schedules, 'schedule')} from {span}"
     if found.jobs:
         yield ""
         yield from heat_map((hour.at, hour.jobs) for hour in found.hours)
@@ -270,12 +263,4 @@ def heat_map(hours: Iterable[tuple[datetime, int]]) -> Iterator[str]:
     for number, day in sorted(days.items()):
         shades = "".join(_SHADES[-(-day[hour] // step)] * 2 if hour in day else "  " for hour in range(24))
         yield f"{number:%a %Y-%m-%d}  {shades}  {day.total():,}"
-    yield f"{'':16}{_legend(step, most)}"
-
-
-def _legend(step: int, most: int) -> str:
-    ranges = [f"{_SHADES[0]} none"]
-    for shade, low in zip(_SHADES[1:], range(1, most + 1, step), strict=False):
-        high = low + step - 1
-        ranges.append(f"{shade} {low:,}" if low == high else f"{shade} {low:,} to {high:,}")
-    return "jobs an hour: " + ", ".join(ranges)
+    yield f"{'':16}jobs an hour: {_SHADES[0]} none, then {' '.join(_SHADES[1:])} in steps of {step:,}"
