@@ -30,7 +30,7 @@ from duetime.stores.sql.driver import (
 )
 from duetime.stores.sql.pool.connections import C, ConnectionPool, ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import StaleConnection
-from duetime.stores.sql.pool.hints import HintListener, HintSender
+from duetime.stores.sql.pool.hints import HintConnection, HintSender
 from duetime.stores.sql.pool.transactions import PooledCallerTransaction, PooledHandlerTransaction
 from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
@@ -72,7 +72,7 @@ class PooledDriver(ABC, Generic[C]):
 
     single_writer = False
     sender: ClassVar[type[HintSender[Any]]]
-    listener: ClassVar[type[HintListener[Any]]]
+    listener: ClassVar[type[HintConnection[Any]]]
     transaction: ClassVar[type[PooledHandlerTransaction[Any]]]
 
     def __init__(
@@ -93,7 +93,7 @@ class PooledDriver(ABC, Generic[C]):
         self._shared = shared or SharedHints()
         self._connections: OpenConnections[C] | None = None
         self._unwatch: Callable[[], None] = lambda: None
-        self._listeners: list[HintListener[C]] = []
+        self._listeners: list[HintConnection[C]] = []
 
     @abstractmethod
     def _examine(self) -> Script[list[DoctorCheck]]:
