@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
@@ -11,14 +10,13 @@ from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
 from duetime.model.job import JobId
 from duetime.model.limits import UNLIMITED, Gate
-from duetime.model.outcome import decide, recalled
 from duetime.model.retention import Remains, Retention, is_latest, note_on, outlived
-from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant, Micros
 from duetime.stores.base import CancelAnswer, Hint, PruneResult, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base.jobs import given_back
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
     JobWithClaim,
@@ -34,9 +32,7 @@ A = TypeVar("A", CancelAnswer, SnoozeAnswer, ReleaseAnswer)
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _JOBS_PER_CALL: Final = 1_000
-"""How many jobs one call reads or changes."""
-_PURGE_LOOKS_AT: Final = 1_000
-"""How many jobs one call of a purge looks at."""
+"""How many jobs one call reads, looks at or changes."""
 _UNDECIDED: Final = "undecided"
 _UNTOUCHED: Final = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
 
@@ -74,10 +70,8 @@ class RedisControl(RedisStorePart):
         waiting = list(answers)
         for _ in range(_TRIES):
             found = await self._standing(waiting)
-            answers |= {
-                job_id: _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
-                for job_id, standing in found.items()
-            }
+            for job_id, standing in found.items():
+                answers[job_id] = _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
             held = [
                 standing
                 for standing in found.values()
@@ -131,13 +125,8 @@ class RedisControl(RedisStorePart):
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
-        asked: NamedValues = {
-            "queue": queue,
-            "before": before,
-            "after": {},
-            "limit": limit,
-            "most": _PURGE_LOOKS_AT,
-        }
+        asked: NamedValues = {"queue": queue, "before": before, "after": {}}
+        asked |= {"limit": limit, "most": _JOBS_PER_CALL}
         purged = 0
         async for facts, _ in self._walk("purgeable", asked):
             if some := facts["ids"][: limit - purged]:
@@ -200,12 +189,5 @@ async def _in_pieces(
 def _release_request(standing: JobWithClaim) -> NamedValues:
     """Return what to write for a job that is taken away, with the claim that must still hold."""
     job = standing.job
-    change = decide(
-        claim_that_takes_over(standing, claim_id=new_token()),
-        recalled(started=job.started_at is not None),
-        policy=NO_RETRIES,
-        started_at=job.started_at,
-        now=standing.now,
-        rng=random.Random(),
-    )
+    change = given_back(claim_that_takes_over(standing, claim_id=new_token()), job.started_at)
     return settlement_request(change, standing) | {"old_fence": job.fence, "old_claim_id": standing.claim_id}

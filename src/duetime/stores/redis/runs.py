@@ -15,14 +15,15 @@ from duetime.model.callbacks import call_back
 from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.limits import LimitedJob, MeasuredLimit, choose_limited, gate_rule, next_opening
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, checked_claim, unreadable_row
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId
-from duetime.stores.base import ClaimRequest, Hint, NextDue, OrphanedJob, QueueOutlook
+from duetime.stores.base import ClaimRequest, NextDue, OrphanedJob, QueueOutlook
+from duetime.stores.base.jobs import settled_hints
 from duetime.stores.base.limits import LimitedClaiming, LimitSurvey
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import (
@@ -61,11 +62,8 @@ def read_claims(answer: ServerAnswer) -> list[Claim]:
     claims: list[Claim] = []
     for job_id, fence, due_at, line, payload, extras in answer.rows:
         queue, priority, task = _split_line(line)
-        claims.append(
-            Claim(
-                job_id, fence, claim_id, task, payload, queue, priority, due_at, now, *_extra_columns(extras)
-            )
-        )
+        own = job_id, fence, claim_id, task, payload, queue, priority, due_at, now
+        claims.append(Claim(*own, *_extra_columns(extras)))
     return claims
 
 
@@ -186,9 +184,8 @@ def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
             limits[name].measure(running=found["running"], passed=found.get("passed"), now=now)
             seen[name] = {key: found.get(key) for key in ("task", "running", "starts")}
             seen[name] |= {"name": name, **gate_fields(rule)}
-        waiting += [
-            LimitedJob(job["priority"], job["due_at"], job["id"], queue, gate) for job in found["jobs"]
-        ]
+        due = [(job["priority"], job["due_at"], job["id"]) for job in found["jobs"]]
+        waiting += [LimitedJob(*one, queue, gate) for one in due]
     chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
     return RedisLimitSurvey(
         hopeful=bool(chosen),
@@ -211,37 +208,30 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
 
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Atomically hand out jobs."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+        if demand.pointless:
             return []
         return read_claims(await self._calls.write("claim", demand_fields(demand), rows=demand.limit))
 
     async def _survey(self, demand: ClaimRequest, place: str | None) -> RedisLimitSurvey:
-        request = {
-            "queues": list(demand.wanted),
-            "tasks": demand.tasks,
-            "after": place or "",
-            "limit": demand.limit,
-            "steps": _STEPS_PER_LOOK,
-            "latest": _LATEST_JOBS_PER_LOOK,
-        }
+        request = {"queues": list(demand.wanted), "tasks": demand.tasks, "limit": demand.limit}
+        request |= {"after": place or "", "steps": _STEPS_PER_LOOK, "latest": _LATEST_JOBS_PER_LOOK}
         return read_survey((await self._calls.read("survey", request)).facts, demand)
 
     async def _seize(self, demand: ClaimRequest, found: RedisLimitSurvey) -> list[Claim]:
         """Hand out what was chosen, as far as nothing else has started under the same limits meanwhile."""
         gates = {job.gate for job in found.chosen if job.gate is not None}
         queues = {job.queue for job in found.chosen if job.queue in found.queues}
-        jobs = [
-            job._asdict() | {"part": found.parts[job.id], "limited": job.queue in queues}
-            for job in found.chosen
-        ]
         request = {
             "worker": demand.worker,
             "claim_id": demand.claim_id,
             "gates": [found.gates[name] for name in gates],
             "queues": [found.queues[name] for name in queues],
-            "jobs": jobs,
+            "jobs": [
+                job._asdict() | {"part": found.parts[job.id], "limited": job.queue in queues}
+                for job in found.chosen
+            ],
         }
-        claims = read_claims(await self._calls.write("seize", request, rows=len(jobs)))
+        claims = read_claims(await self._calls.write("seize", request, rows=len(found.chosen)))
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
     async def _prune_gates(self, after: str) -> tuple[int, str]:
@@ -252,19 +242,13 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
         """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
         answer = await self._calls.read("outlook", {"queue": queue, "gate": gate})
-        limits = tuple(
-            LimitFacts.of(
-                found["kind"],
-                found["name"],
-                read_gate(found),
-                running=found["running"],
-                starts=_read_starts(found.get("starts")),
-                now=answer.now,
-            )
-            for found in answer.facts["limits"]
-        )
-        facts = answer.facts
-        return QueueOutlook(answer.now, facts.get("paused_at"), facts.get("paused_reason"), limits)
+        facts, now = answer.facts, answer.now
+        limits: list[LimitFacts] = []
+        for found in facts["limits"]:
+            kind, name, starts = found["kind"], found["name"], _read_starts(found.get("starts"))
+            rule, running = read_gate(found), found["running"]
+            limits.append(LimitFacts.of(kind, name, rule, running=running, starts=starts, now=now))
+        return QueueOutlook(now, facts.get("paused_at"), facts.get("paused_reason"), tuple(limits))
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim of a worker whose answer was lost had handed out and is still held."""
@@ -300,7 +284,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
                 "changes": [settlement_request(change, ends.get(change.token.job_id)) for change in waiting],
                 "successes": success_words(successes),
             }
-            hints, several = _settled_hints(waiting), len(waiting) + len(successes)
+            hints, several = settled_hints(waiting), len(waiting) + len(successes)
             facts, _ = await self._calls.write("settle", request, hints=hints, rows=several)
             accepted.update(change.token for change in _at_places(facts["accepted"], waiting))
             accepted.update(change.token for change in successes)
@@ -311,10 +295,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced."""
         if progress or logs:
-            request = {
-                "progress": [progress_fields(said) for said in progress],
-                "logs": log_part_fields(logs),
-            }
+            request = {"progress": list(map(progress_fields, progress)), "logs": log_part_fields(logs)}
             await self._calls.write("report", request, rows=len(progress) + len(logs))
 
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
@@ -325,18 +306,11 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def logs(self, job_id: str, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""
         _, found = await self._calls.read("logs", {"id": job_id})
-        parts = [
+        return [
             LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text)
-            for fence, line, (attempt, text) in found
+            for fence, line, (attempt, text) in sorted(found)
             if (fence, line) > after
         ]
-        return sorted(parts, key=lambda part: (part.fence, part.line))
-
-
-def _settled_hints(settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
-    if any(map(leaves_work, settlements)):
-        return (Hint("jobs"),)
-    return (Hint("limits"),) if any(change.limited for change in settlements) else ()
 
 
 def _at_places(places: Sequence[int], settlements: Sequence[Settlement]) -> list[Settlement]:

@@ -14,7 +14,8 @@ from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, St
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules, Hint
-from duetime.stores.redis.enqueue import RedisEnqueuing, hints_for_jobs
+from duetime.stores.base.jobs import job_hints
+from duetime.stores.redis.enqueue import RedisEnqueuing
 from duetime.stores.redis.rows import (
     NamedValues,
     change_fields,
@@ -47,7 +48,7 @@ class RedisSchedules(RedisEnqueuing):
         if not changes:
             return frozenset()
         written = [change_fields(change) for change in changes]
-        hints = (_SCHEDULES_HINT, *hints_for_jobs(job for change in changes for job in change.jobs))
+        hints = (_SCHEDULES_HINT, *job_hints(job for change in changes for job in change.jobs))
         several = sum(1 + len(change.jobs) for change in changes)
         while True:
             request = {"changes": written, "whole": whole}
@@ -75,20 +76,16 @@ class RedisSchedules(RedisEnqueuing):
         for _ in range(_TRIES):
             if not waiting:
                 return names
-            request = {
-                "firings": [firing_fields(firing) for firing in waiting],
-                "superseded": SUPERSEDED,
-                "called": called,
-            }
-            hints = hints_for_jobs(job for firing in waiting for job in firing.jobs)
+            listed = [firing_fields(firing) for firing in waiting]
+            request = {"firings": listed, "superseded": SUPERSEDED, "called": called}
+            hints = job_hints(job for firing in waiting for job in firing.jobs)
             several = sum(1 + len(firing.jobs) for firing in waiting)
             facts, found = await self._calls.write("fire", request, hints=hints, rows=several)
             names |= frozenset(facts["names"])
-            undecided = [read_job_with_claim(row, facts["now"]) for row in found]
-            called |= {
-                standing.job.id: callbacks_of_cancelled(standing, reason=SUPERSEDED) for standing in undecided
-            }
-            left = {standing.job.schedule for standing in undecided}
+            left = set[str | None]()
+            for standing in (read_job_with_claim(row, facts["now"]) for row in found):
+                called[standing.job.id] = callbacks_of_cancelled(standing, reason=SUPERSEDED)
+                left.add(standing.job.schedule)
             waiting = [firing for firing in waiting if firing.name in left]
         raise StoreUnavailable("jobs that were to make room for the next changed again and again")
 
@@ -123,7 +120,7 @@ class RedisSchedules(RedisEnqueuing):
             "cuts": [cut_fields(cut) for cut in cuts],
             "entry": entry_fields(entry),
         }
-        hints = hints_for_jobs(jobs)
+        hints = job_hints(jobs)
         facts, _ = await self._calls.write("backfill", request, hints=hints, rows=len(made))
         ids: list[JobId] = facts["ids"]
         # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
@@ -131,17 +128,13 @@ class RedisSchedules(RedisEnqueuing):
 
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
-        asked = {"after": "", "most": _ROWS_PER_CALL}
-        return [
-            read_record(StoredSchedule, row)
-            async for _, some in self._walk("schedules", asked)
-            for row in some
-        ]
+        walk = self._walk("schedules", {"after": "", "most": _ROWS_PER_CALL})
+        return [read_record(StoredSchedule, row) async for _, some in walk for row in some]
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""
-        asked = {"after": "", "most": _ROWS_PER_CALL}
-        return [CodeSchedule(*row) async for _, some in self._walk("code_schedules", asked) for row in some]
+        walk = self._walk("code_schedules", {"after": "", "most": _ROWS_PER_CALL})
+        return [CodeSchedule(*row) async for _, some in walk for row in some]
 
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""

@@ -47,7 +47,7 @@ class SqlClaims(SqlSubject):
 
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Atomically hand out jobs."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+        if demand.pointless:
             return []
         one_statement = self._dialect.claims_per_statement
         floors = self._backlogs.floors(demand) if one_statement else []

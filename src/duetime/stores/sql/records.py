@@ -10,7 +10,6 @@ import msgspec
 
 from duetime.model.ids import first_id_of
 from duetime.model.job import JobId, join_tags
-from duetime.model.queues import LIVE, Registry
 from duetime.model.reports import LogPart
 from duetime.model.retention import as_of
 from duetime.model.states import State
@@ -44,9 +43,6 @@ _BEHIND_ALL: Final = "\N{TILDE}"
 """What comes after every id."""
 _NEWEST: Final = 2_000
 """How many jobs are looked at before an index."""
-_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
-_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
-_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 class SqlRecords(SqlSubject):
@@ -83,7 +79,8 @@ class SqlRecords(SqlSubject):
         if narrow is not None:
             found = yield Query(self._sql.find_newest, {**values, "newest": _NEWEST})
         if len(found) < where.limit:
-            found = yield Query(narrow or self._walk(where), values)
+            along = self._sql.find_unsuccessful if where.wants_unsuccessful else self._sql.find
+            found = yield Query(narrow or along, values)
         return [job_record(row) for row in found]
 
     @read(rows=None)
@@ -113,13 +110,9 @@ class SqlRecords(SqlSubject):
 
     def _narrow(self, where: JobFilter) -> Statement | None:
         """Return the statement that finds seldom jobs, if there is one for what is asked for."""
-        if where.state in _LIVE_STATES or where.registry in LIVE:
+        if where.wants_live:
             return self._sql.find_live
         return None if where.schedule is None else self._sql.find_of_schedule
-
-    def _walk(self, where: JobFilter) -> Statement:
-        seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
-        return self._sql.find_unsuccessful if seldom else self._sql.find
 
 
 def job_record(row: Row) -> StoredJob:

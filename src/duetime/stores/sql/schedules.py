@@ -15,8 +15,9 @@ from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules, Hint
+from duetime.stores.base.jobs import job_hints
 from duetime.stores.sql.driver import Query, Row, Script, ScriptUndone
-from duetime.stores.sql.enqueue import insertion, job_hints
+from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.job_control import cancel, worker_hints
 from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -13,13 +13,14 @@ from duetime.errors import ClaimLost, StoreUnavailable, TransactionMisused
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.job import JobId, NewJob, Token
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.time import Instant
-from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Driver, DriverHandlerTransaction, Query, Script
+from duetime.model.time import Instant, Micros
+from duetime.stores.base import HandlerTransaction
+from duetime.stores.base.jobs import settled_hints
+from duetime.stores.sql.driver import Driver, Query, Script
 from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements
@@ -50,7 +51,7 @@ class SqlSettling(SqlSubject):
         script = partial(settle, self._sql, settlements, plain=plain)
         accepted = await self._driver.write(script, atomic=atomic, rows=len(settlements))
         if not plain:
-            self._hint_settled(settlements)
+            self.hint_settled(settlements)
         if len(accepted) < len(settlements):
             missing = [change.token for change in settlements if change.token not in accepted]
             accepted |= await self._settled_before(missing)
@@ -67,11 +68,14 @@ class SqlSettling(SqlSubject):
             script = partial(report, self._sql, progress, logs)
             await self._driver.write(script, atomic=not single, rows=len(progress) + len(logs))
 
-    def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
-        if any(map(leaves_work, settlements)):
-            self._driver.hint(Hint("jobs"))
-        elif any(change.limited for change in settlements):
-            self._driver.hint(Hint("limits"))
+    def lend(self, *, timeout: Micros) -> HandlerTransaction:
+        """Return a transaction for a handler."""
+        return SqlHandlerTransaction(self, self._driver, self._sql, timeout=timeout)
+
+    def hint_settled(self, settlements: Sequence[Settlement]) -> None:
+        """Hint what has changed for workers because runs have ended."""
+        for hint in settled_hints(settlements):
+            self._driver.hint(hint)
 
 
 def _takes_several_statements(change: Settlement) -> bool:
@@ -183,9 +187,7 @@ def _settled(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token
 def fate(sql: Statements, token: Token) -> Script[bool]:
     """Tell whether a claim was settled, when no transaction is settling it any more."""
     held = yield Query(sql.holders, {"rows": encode_batch([token])})
-    if held:
-        return False
-    return bool((yield from _settled(sql, [token])))
+    return not held and bool((yield from _settled(sql, [token])))
 
 
 def _is_success(change: Settlement) -> bool:
@@ -194,36 +196,19 @@ def _is_success(change: Settlement) -> bool:
 
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
-    return (
-        *change.token,
-        change.worker or worker,
-        due_at,
-        change.started_at,
-        change.ended_at,
-        change.attempt,
-        change.error,
-        change.traceback,
-    )
+    ends = change.started_at, change.ended_at, change.attempt, change.error, change.traceback
+    return (*change.token, change.worker or worker, due_at, *ends)
 
 
 class SqlHandlerTransaction:
     """A transaction of one driver, and what the store knows about ending it."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        lent: DriverHandlerTransaction,
-        sql: Statements,
-        *,
-        owner: object,
-        on_settled: Callable[[Settlement], None],
-    ) -> None:
-        self._owner = owner
+    def __init__(self, store: SqlSettling, driver: Driver, sql: Statements, *, timeout: Micros) -> None:
+        self._store = store
         self._driver = driver
-        self._lent = lent
-        self.blocking = lent.blocking
         self._sql = sql
-        self._on_settled = on_settled
+        self._lent = driver.lend(timeout=timeout)
+        self.blocking = self._lent.blocking
 
     @property
     def expired(self) -> bool:
@@ -232,7 +217,7 @@ class SqlHandlerTransaction:
 
     def keeps_out(self, store: object) -> bool:
         """Whether a store cannot write while this is open; one on the same file may not be known to be that."""
-        return self._driver.single_writer and store is self._owner
+        return self._driver.single_writer and store is self._store
 
     async def begin(self) -> object:
         """Begin and return the connection."""
@@ -250,7 +235,7 @@ class SqlHandlerTransaction:
         except StoreUnavailable:
             if not await self._was_settled(settlement.token):
                 raise
-        self._on_settled(settlement)
+        self._store.hint_settled([settlement])
 
     async def abandon(self, error: BaseException) -> None:
         """Roll back; the handler's own error is not masked by trouble with that."""
