@@ -62,13 +62,10 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     options = parse_options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
-    database = Database(
-        path, synchronous=take_choice(options, "synchronous", _SYNCHRONOUS), make=auto_migrate
-    )
-    driver = SqliteDriver(database, clock=clock)
-    return SqlStore(
-        driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=auto_migrate or path is None
-    )
+    synchronous = take_choice(options, "synchronous", _SYNCHRONOUS)
+    driver = SqliteDriver(Database(path, synchronous=synchronous, make=auto_migrate), clock=clock)
+    makes = auto_migrate or path is None
+    return SqlStore(driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=makes)
 
 
 def _sqlite_path(rest: str) -> str | None:
@@ -115,9 +112,8 @@ def _dsn(url: DatabaseUrl) -> str:
     if "sslrootcert" in options or (mode is None and os.environ.get("PGSSLROOTCERT")):
         mode = options.setdefault("sslmode", "verify-full")
         if mode in _UNVERIFIED:
-            raise ConfigError(
-                f"sslrootcert names a trusted authority, but sslmode={mode} checks no certificate; use sslmode=verify-full"
-            )
+            unchecked = f"sslrootcert names a trusted authority, but sslmode={mode} checks no certificate"
+            raise ConfigError(f"{unchecked}; use sslmode=verify-full")
     login = quote(url.user or "", safe="")
     if url.password is not None:
         login += f":{quote(url.password, safe='')}"
@@ -146,9 +142,7 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
     _check_files(options, "ssl_ca")
     database = parsed.path.lstrip("/")
     if len(parsed.hosts) > 1:
-        raise ConfigError(
-            "a URL of MariaDB names one host; for several, use a proxy or a name that leads to them"
-        )
+        raise ConfigError("a URL of MariaDB names one host; for several, use a proxy or a name for all")
     if not database:
         raise ConfigError("the URL names no database; it looks like mariadb://user:password@host/database")
     try:
@@ -183,9 +177,8 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
         raise MissingDriver('Redis needs a driver: pip install "duetime[redis]"') from error
     from duetime.stores.redis.address import RedisAddress
 
-    return RedisStore(
-        RedisAddress.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
-    )
+    address, told = RedisAddress.of(url), redact(url)
+    return RedisStore(address, namespace=namespace, clock=clock, url=told, auto_migrate=auto_migrate)
 
 
 _BUILDERS: Final = {

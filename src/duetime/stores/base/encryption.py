@@ -19,9 +19,8 @@ def is_local(peer: object) -> bool:
 
 def may_send_password(transport: Any) -> bool:
     """Whether a password may be sent as it is: by TLS, or to this host."""
-    return transport.get_extra_info("ssl_object") is not None or is_local(
-        transport.get_extra_info("peername")
-    )
+    told = transport.get_extra_info
+    return told("ssl_object") is not None or is_local(told("peername"))
 
 
 def examine_tls(transport: Any, *, encrypt: str, verify: str) -> DoctorCheck:

@@ -50,7 +50,7 @@ _CODE_OF_TYPE: Final[dict[type[Exception], str]] = {
 
 _LOGIN_REFUSED: Final = "{place} refuses the user or the password in the URL ({error}); check both"
 _MOVING: Final = (
-    "{place} moves our keys to another server ({error}); wait until it has, or end it with CLUSTER SETSLOT"
+    "{place} moves our keys to another server ({error}); wait for that, or end it with CLUSTER SETSLOT"
 )
 _CLUSTER: Final = "the cluster at {place} cannot serve us: {error}; see CLUSTER INFO"
 _SILENT: Final = "{place} did not answer in time; see whether it is busy or cut off"

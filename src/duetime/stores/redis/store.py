@@ -159,9 +159,7 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         versions = f"what is stored has version {status.found}, this code needs {status.wanted}"
         servers = (await self._calls.servers()).items()
         encrypt = "set tls-port on the server, and begin the URL with rediss"
-        verify = (
-            "leave ssl_cert_reqs out of the URL, and name who signed the certificate: ?ssl_ca_certs=ca.pem"
-        )
+        verify = "leave ssl_cert_reqs out of the URL, and name who signed it: ?ssl_ca_certs=ca.pem"
         tls = examine_tls(await self._calls.transport(), encrypt=encrypt, verify=verify)
         filled = [_named(server, (_check_disk(info), _check_memory(info))) for server, info in servers]
         found = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from duetime.model.ids import new_token
 from duetime.model.job import JobId
@@ -19,6 +20,7 @@ from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, read_checked_claim
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, write
 
+CancelAnswers: TypeAlias = Mapping[JobId, CancelAnswer]
 _ANSWER_IF_UNTOUCHED = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
 
 
@@ -26,7 +28,7 @@ class SqlJobControl(SqlSubject):
     """What operators do to single jobs."""
 
     @write(rows=len)
-    def cancel(self, ids: Sequence[JobId], *, reason: str) -> HintingScript[Mapping[JobId, CancelAnswer]]:
+    def cancel(self, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         return (yield from cancel(self._sql, ids, reason=reason))
 
@@ -60,9 +62,7 @@ class SqlJobControl(SqlSubject):
         return answers | {row[0]: ReleaseAnswer.RELEASED for row in taken}
 
 
-def cancel(
-    sql: Statements, ids: Sequence[JobId], *, reason: str
-) -> HintingScript[Mapping[JobId, CancelAnswer]]:
+def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
     """Cancel what is pending, flag what is claimed."""
     listed = encode_batch((job_id,) for job_id in ids)
     changed = yield Query(sql.cancel, {"rows": listed, "reason": clean_text(reason)})

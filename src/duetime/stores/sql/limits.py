@@ -39,9 +39,12 @@ _GATES_PRUNED_AT_ONCE: Final = 1_000
 
 GatePosition: TypeAlias = tuple[str, str, int]
 """A gate, a queue and a priority: one range of the index."""
+GatePositions: TypeAlias = Mapping[str, GatePosition]
+"""Where the walk of each task goes on."""
 _FIRST_POSITION: Final[GatePosition] = ("", "", -1)
 MeasuredLimits: TypeAlias = Mapping[str, MeasuredLimit]
 _Rule: TypeAlias = tuple[int | None, int | None, int | None]
+_Rules: TypeAlias = Mapping[str, _Rule]
 
 
 class StartableRange(NamedTuple):
@@ -73,15 +76,10 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
     """Hands out jobs under limits."""
 
     @read()
-    def _survey(
-        self, demand: ClaimRequest, place: Mapping[str, GatePosition] | None
-    ) -> Script[SqlLimitSurvey]:
-        values = {
-            "queues": encode_batch((queue,) for queue in demand.wanted),
-            "tasks": encode_batch((task, *(place or {}).get(task, _FIRST_POSITION)) for task in demand.tasks),
-            "steps": _STEPS,
-            "latest": _LATEST,
-        }
+    def _survey(self, demand: ClaimRequest, place: GatePositions | None) -> Script[SqlLimitSurvey]:
+        places = ((task, *(place or {}).get(task, _FIRST_POSITION)) for task in demand.tasks)
+        queued, tasks = encode_batch((queue,) for queue in demand.wanted), encode_batch(places)
+        values = {"queues": queued, "tasks": tasks, "steps": _STEPS, "latest": _LATEST}
         lines = yield Query(self._sql.limited_queues, values)
         queues: dict[str, MeasuredLimit] = {}
         open_queues: list[str] = []
@@ -123,7 +121,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
     ) -> Script[list[Claim]]:
         """Lock what was found open, count again, and hand out what may start; `heads`: of the gates to lock, one each."""
         queues = yield from self._lock_queues(found)
-        stored, gates = yield from self._lock_gates(heads, most=demand.limit)
+        stored, gates = yield from self._lock_gates(heads, demand.limit)
         yield from self._count(gates, queues)
         waiting = yield from self._waiting(demand, found, gates, queues)
         chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
@@ -141,14 +139,13 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         wanted = {*found.queues, *(head.queue for head in found.heads if head.queue in found.limited)}
         if not wanted:
             return {}
-        locked = yield Query(
-            self._sql.lock_queues, {"rows": encode_batch((name,) for name in sorted(wanted))}
-        )
+        rows = encode_batch((name,) for name in sorted(wanted))
+        locked = yield Query(self._sql.lock_queues, {"rows": rows})
         return {name: MeasuredLimit(read_gate(*rule), read_starts(starts)) for name, *rule, starts in locked}
 
     def _lock_gates(
-        self, heads: Sequence[StartableRange], *, most: int
-    ) -> Script[tuple[Mapping[str, _Rule], MeasuredLimits]]:
+        self, heads: Sequence[StartableRange], most: int
+    ) -> Script[tuple[_Rules, MeasuredLimits]]:
         """Lock gates that no one else has; return the rules in their rows, which may be those of other code, and the limits."""
         if not heads:
             return {}, {}
@@ -191,11 +188,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         return jobs
 
     def _note(
-        self,
-        claims: Sequence[Claim],
-        gates: MeasuredLimits,
-        queues: MeasuredLimits,
-        stored: Mapping[str, _Rule],
+        self, claims: Sequence[Claim], gates: MeasuredLimits, queues: MeasuredLimits, stored: _Rules
     ) -> Script[None]:
         """Remember the starts that rates count, and the rules by which gates were judged."""
         noted = [

@@ -36,9 +36,17 @@ _ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
 _LOG_FIELDS: Final = ("job_id", "fence", "attempt", "line", "text")
 _WORKER_FIELDS: Final = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS: Final = tuple(WorkerStats.__dataclass_fields__)
-_COMMAND_COLUMNS: Final = (
-    "id", "worker", "kind", "body", "created_at", "taken_at", "done_at", "outcome", "dropped",
-)  # fmt: skip
+_COMMAND_COLUMNS: Final = [
+    "id",
+    "worker",
+    "kind",
+    "body",
+    "created_at",
+    "taken_at",
+    "done_at",
+    "outcome",
+    "dropped",
+]
 _BEHIND_ALL: Final = "\N{TILDE}"
 """What comes after every id."""
 _NEWEST: Final = 2_000

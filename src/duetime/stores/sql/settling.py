@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from duetime.errors import ClaimLost, StoreUnavailable, TransactionMisused
 from duetime.failpoints import failpoint
@@ -36,7 +36,8 @@ from duetime.stores.sql.verbs import SqlSubject, read
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
-_NO_SETTLEMENTS: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
+Ends: TypeAlias = Mapping[JobId, Settlement]
+_NO_SETTLEMENTS: Final[Ends] = MappingProxyType({})
 
 
 class SqlSettling(SqlSubject):
@@ -126,7 +127,7 @@ def _settle(sql: Statements, told: Sequence[Settlement]) -> Script[frozenset[Tok
         yield from _trim(sql, kept)
     jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
     ended = {c.token.job_id: c for c in told if c.calls_back and c.token in accepted}
-    jobs += yield from callbacks(sql, list(ended), told=ended)
+    jobs += yield from callbacks(sql, list(ended), ended)
     if jobs:
         failpoint("within:settle")
         yield insertion(sql, jobs)
@@ -146,9 +147,7 @@ def _trim(sql: Statements, kept: Sequence[Settlement]) -> Script[None]:
         yield Query(sql.trim_logs, {"rows": listed})
 
 
-def callbacks(
-    sql: Statements, ids: Sequence[JobId], *, told: Mapping[JobId, Settlement] = _NO_SETTLEMENTS
-) -> Script[list[NewJob]]:
+def callbacks(sql: Statements, ids: Sequence[JobId], told: Ends = _NO_SETTLEMENTS) -> Script[list[NewJob]]:
     """Return what is to be enqueued because of these jobs, as they stand now in this transaction.
 
     What is told of their ends counts also where it is not stored.
@@ -160,7 +159,7 @@ def callbacks(
     return [new for job in ended if (new := call_back(job)) is not None]
 
 
-def _as_told(job: StoredJob, told: Mapping[JobId, Settlement]) -> StoredJob:
+def _as_told(job: StoredJob, told: Ends) -> StoredJob:
     change = told.get(job.id)
     if change is None or not change.fleeting:
         return job

@@ -160,9 +160,8 @@ class PooledDriver(ABC, Generic[C]):
         connector = self._connector
         if (connection := connector.taken(tx)) is not None:
             return PooledCallerTransaction(tx, connection, connector, clock=self._clock)
-        return take_sqlalchemy(
-            tx, dialect=connector.sqlalchemy_name, clock=self._clock, native=connector.accepted
-        )
+        dialect, native = connector.sqlalchemy_name, connector.accepted
+        return take_sqlalchemy(tx, dialect=dialect, clock=self._clock, native=native)
 
     def hint(self, hint: Hint) -> None:
         """Tell this process at once, and others in the background."""
@@ -173,13 +172,8 @@ class PooledDriver(ABC, Generic[C]):
     async def wakeups(self) -> AsyncGenerator[Hint]:
         """Yield our own hints and those of other processes."""
         with self._shared.subscribers.listening() as subscriber:
-            listener = self.listener(
-                self._connector,
-                subscriber.put,
-                namespace=self._namespace,
-                name=self._shared.sender,
-                clock=self._clock,
-            )
+            names = {"namespace": self._namespace, "name": self._shared.sender}
+            listener = self.listener(self._connector, subscriber.put, **names, clock=self._clock)
             self._listeners.append(listener)
             listening = asyncio.create_task(listener.run(), name="duetime-listen")
             try:
@@ -202,12 +196,10 @@ class PooledDriver(ABC, Generic[C]):
         pool, option = self._open_connections().verbs, self._connector.errors.place.authority
         connection = await pool.acquire()
         raw: Any = getattr(connection, "raw", connection)
+        encrypt = f"set up TLS on the server, and add ?{option}=ca.pem to the URL"
+        verify = f"add ?{option}=ca.pem to the URL, with the certificate of who signed the server's"
         try:
-            tls = examine_tls(
-                raw._transport,  # noqa: SLF001 -- no public name leads to it
-                encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
-                verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
-            )
+            tls = examine_tls(raw._transport, encrypt=encrypt, verify=verify)  # noqa: SLF001 -- has no public name
         finally:
             pool.release(connection, keep=True)
         return [*found, tls]

@@ -96,20 +96,12 @@ NETWORK_ERRORS: Final[Mapping[type[Exception], ErrorMeaning]] = {
     ssl.SSLCertVerificationError: unusable(
         "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem"
     ),
-    ssl.SSLError: unavailable(
-        "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port"
-    ),
+    ssl.SSLError: unavailable("{place} cannot be reached by TLS: {error}; see if it speaks TLS at this port"),
     TimeoutError: unavailable("{place} did not answer in time; see whether it is busy or cut off"),
-    OSError: unavailable(
-        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL"
-    ),
+    OSError: unavailable("{place} cannot be reached: {error}; see if it runs, and host and port in the URL"),
 }
-LOGIN_REFUSED: Final = unusable(
-    "{user} may not log in at {host} ({error}); check the user and password in the URL"
-)
-NO_TLS: Final = unusable(
-    "no way was found to encrypt the connection to {place} ({error}); check ?ssl_ca= in the URL"
-)
+LOGIN_REFUSED: Final = unusable("{user} may not log in at {host} ({error}); check the user and the password")
+NO_TLS: Final = unusable("the connection to {place} cannot be encrypted ({error}); check ?ssl_ca= in the URL")
 NO_DATABASE: Final = unusable(
     'there is no database "{database}" at {host} ({error}); create it: CREATE DATABASE {database}'
 )
@@ -171,9 +163,8 @@ class DatabaseErrors(ABC):
         code = self.code(error)
         if code is None:
             return next((meaning for kind, meaning in self.by_type.items() if isinstance(error, kind)), None)
-        return next(
-            (meaning for prefix, meaning in self.meanings.items() if code.startswith(prefix)), REFUSED
-        )
+        fitting = (meaning for prefix, meaning in self.meanings.items() if code.startswith(prefix))
+        return next(fitting, REFUSED)
 
     def is_conflict(self, error: BaseException) -> bool:
         """Whether the whole script can be run again."""

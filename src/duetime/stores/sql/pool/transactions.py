@@ -132,9 +132,7 @@ class PooledHandlerTransaction(ABC, Generic[C]):
                     raise
                 if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
                     return False
-                raise StoreError(
-                    "a statement failed in the transaction, so nothing of it can be committed"
-                ) from error
+                raise StoreError("a statement of the transaction failed: it cannot be committed") from error
 
     async def run(self, script: Callable[[], Script[T]]) -> T:
         """Run a script inside the transaction."""

@@ -44,24 +44,20 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
     if not os.path.isdir(folder):
         raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
     if not make and not os.path.exists(path):
-        raise NoSuchFile(
-            f"there is no file {path}; check the URL, or make it: duetime migrate --url sqlite:///{path}"
-        )
+        making = f"duetime migrate --url sqlite:///{path}"
+        raise NoSuchFile(f"there is no file {path}; check the URL, or make it: {making}")
     kind = filesystem_type(path)
     if kind in _NETWORK:
-        raise StoreUnusable(
-            f"{path} is on a network file system ({kind}), where SQLite cannot lock safely; "
-            "use a local disk, or PostgreSQL"
-        )
+        why = f"{path} is on a network file system ({kind}), where SQLite cannot lock safely"
+        raise StoreUnusable(f"{why}; use a local disk, or PostgreSQL")
     # An existing file is never opened here: closing it again would drop the locks that SQLite holds on it.
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         pass
     except OSError as error:
-        raise StoreUnusable(
-            f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
-        ) from None
+        fix = f"give this user the right to write in {folder}"
+        raise StoreUnusable(f"{path} cannot be created ({error.strerror}); {fix}") from None
     # The write-ahead log is in the same folder.
     for place in (folder, path):
         if not os.access(place, os.W_OK):

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen, StoreLost, StoreUnusable
 from duetime.stores.base import Hint
@@ -64,9 +64,8 @@ class Database:
     async def open(self) -> None:
         """Start the threads and see that the file can be used."""
         if sqlite3.sqlite_version_info < OLDEST_VERSION:
-            raise StoreUnusable(
-                f"SQLite {sqlite3.sqlite_version} is too old; use a Python that has SQLite 3.35 or later"
-            )
+            fix = "use a Python that has SQLite 3.35 or later"
+            raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old; {fix}")
         try:
             await self.writer.start()
             await self.reader.start()
@@ -124,9 +123,8 @@ class Database:
 
     def connect_writer(self) -> sqlite3.Connection:
         """Return a connection that can write."""
-        return self._connect(
-            "PRAGMA journal_mode = WAL", _FIRST_READ, f"PRAGMA synchronous = {self._synchronous}"
-        )
+        durability = f"PRAGMA synchronous = {self._synchronous}"
+        return self._connect("PRAGMA journal_mode = WAL", _FIRST_READ, durability)
 
     def _connect_reader(self) -> sqlite3.Connection:
         return self._connect(_FIRST_READ, "PRAGMA query_only = 1")
@@ -136,13 +134,11 @@ class Database:
             raise NotOpen("the store is not open; use it inside `async with scheduler`")
         # Before, so that no file is made where one was deleted; after, so that it is the file we know.
         self.look()
-        connection = sqlite3.connect(
-            ":memory:" if self._files is None else self._files.database,
-            # We wait in our own way: see `pause_for_writers`.
-            timeout=0,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=_CACHED_STATEMENTS,
+        database = ":memory:" if self._files is None else self._files.database
+        # We wait in our own way: see `pause_for_writers`.
+        ours: dict[str, Any] = {"timeout": 0, "isolation_level": None, "check_same_thread": False}
+        connection: sqlite3.Connection = sqlite3.connect(
+            database, **ours, cached_statements=_CACHED_STATEMENTS
         )
         try:
             self.look()

@@ -172,11 +172,9 @@ class SqliteDriver:
 
     async def _data_version(self, subscriber: HintSubscriber) -> int:
         """Return a number that changes when another connection has committed; our own writer's do not count."""
-        version: int = await self._database.writer.do(
-            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
-        )
+        version = await self._database.writer.do(lambda c: c.execute("PRAGMA data_version").fetchone())
         self._listening[subscriber] = True
-        return version
+        return int(version[0])
 
 
 def _name(script: Callable[[], Script[object]]) -> str:

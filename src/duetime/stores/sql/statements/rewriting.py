@@ -21,13 +21,8 @@ from duetime.stores.sql.statements.rows import encode_batch
 T = TypeVar("T")
 
 PRIMARY_KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "jobs": (("id", "text"),),
-    "workers": (("id", "text"),),
-    "commands": (("id", "text"),),
-    "audit": (("id", "text"),),
-    "schedules": (("name", "text"),),
-    "queues": (("name", "text"),),
-    "gates": (("name", "text"),),
+    **dict.fromkeys(("jobs", "workers", "commands", "audit"), (("id", "text"),)),
+    **dict.fromkeys(("schedules", "queues", "gates"), (("name", "text"),)),
     "attempts": (("job_id", "text"), ("fence", "int")),
     "logs": (("job_id", "text"), ("fence", "int"), ("line", "int")),
     "meta": (("version", "int"),),
@@ -70,7 +65,7 @@ class RewrittenStatement(NamedTuple):
 def rewrite(body: str) -> RewrittenStatement:
     """Write a statement of `statements/`, its braces not filled in, as such a database understands it."""
     if update := _UPDATE.fullmatch(body):
-        return _update(body, **update.groupdict())
+        return _update(update)
     if delete := _DELETE.fullmatch(body):
         return _delete(body, **delete.groupdict())
     if insert := _INSERT.fullmatch(body):
@@ -78,23 +73,14 @@ def rewrite(body: str) -> RewrittenStatement:
     return RewrittenStatement(body)
 
 
-def _update(
-    body: str,
-    *,
-    table: str,
-    index: str | None,
-    changes: str,
-    source: str | None,
-    alias: str | None,
-    where: str,
-    columns: str | None,
-) -> RewrittenStatement:
+def _update(update: re.Match[str]) -> RewrittenStatement:
+    table, index, changes, source, alias, where, columns = update.groups()
     target = f"{{{table}}}{index or ''}"
     if source is not None:
         target = f"{source} AS {alias}\n{{in_order}} {{{table}}}{index or ' {by_key}'} ON true"
     qualified = _qualified(changes, table)
     if columns is None:
-        return RewrittenStatement(f"UPDATE {target}\nSET {qualified}\nWHERE {where}" if source else body)
+        return RewrittenStatement(f"UPDATE {target}\nSET {qualified}\nWHERE {where}" if source else update[0])
     change = f"UPDATE {_chosen(table)}\nSET {qualified}"
     if alias is not None and re.search(rf"\b{alias}\.", changes):
         # A batch has no index: what names its rows by their keys is not joined with a second one, but cut down to those
@@ -139,19 +125,15 @@ def _insert(*, body: str, table: str, columns: str | None) -> RewrittenStatement
         )
     body = _NOTHING.sub(f"ON DUPLICATE KEY UPDATE {{{table}}}.{key} = {{{table}}}.{key}", body)
     body = _EXCLUDED.sub(r"VALUES(\1)", _ANYWAY.sub("ON DUPLICATE KEY UPDATE", body))
-    return (
-        RewrittenStatement(body)
-        if columns is None
-        else RewrittenStatement(body, "SELECT {now}", f"SELECT {columns}")
-    )
+    answer = () if columns is None else ("SELECT {now}", f"SELECT {columns}")
+    return RewrittenStatement(body, *answer)
 
 
 def _chosen(table: str) -> str:
     """Return the rows that were chosen, joined with the table; no column of both has one name."""
     listed = ", ".join(f"key_{n} {kind}" for n, (_, kind) in enumerate(PRIMARY_KEYS[table]))
-    same = " AND ".join(
-        f"{{{table}}}.{name} = chosen.key_{n}" for n, (name, _) in enumerate(PRIMARY_KEYS[table])
-    )
+    pairs = (f"{{{table}}}.{name} = chosen.key_{n}" for n, (name, _) in enumerate(PRIMARY_KEYS[table]))
+    same = " AND ".join(pairs)
     return f"{{each chosen: {listed}}} AS chosen {{in_order}} {{{table}}} {{by_key}} ON {same}"
 
 

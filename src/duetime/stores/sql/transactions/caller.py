@@ -53,9 +53,7 @@ def wrong_charset(found: str) -> InvalidTransaction:
 
 def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
     """Return the error for a transaction of which the server has left nothing, not even what came before."""
-    return InvalidTransaction(
-        f"the server has rolled back all of tx ({error}); begin it again, from its first statement"
-    )
+    return InvalidTransaction(f"the server has rolled back all of tx ({error}); begin it again")
 
 
 def transaction_aborted() -> InvalidTransaction:

@@ -231,9 +231,8 @@ def _translated(error: Any) -> Exception:
     if code == _WAITED_ON_MYSQL or is_busy(cause):
         return StoreUnavailable(f"others have kept your transaction from writing for too long: {cause}")
     lost = StoreUnavailable(f"the connection of your transaction was lost ({cause})")
-    return (
-        lost if error.connection_invalidated else StoreError(f"your transaction refused a statement: {cause}")
-    )
+    refused = StoreError(f"your transaction refused a statement: {cause}")
+    return lost if error.connection_invalidated else refused
 
 
 _EXECUTE: Final = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres, "mysql": _execute_mysql}
