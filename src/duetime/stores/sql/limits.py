@@ -42,7 +42,7 @@ GatePosition: TypeAlias = tuple[str, str, int]
 GatePositions: TypeAlias = Mapping[str, GatePosition]
 """Where the walk of each task goes on."""
 _FIRST_POSITION: Final[GatePosition] = ("", "", -1)
-MeasuredLimits: TypeAlias = Mapping[str, MeasuredLimit]
+_Limits: TypeAlias = Mapping[str, MeasuredLimit]
 _Rule: TypeAlias = tuple[int | None, int | None, int | None]
 _Rules: TypeAlias = Mapping[str, _Rule]
 
@@ -135,7 +135,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         yield from self._note(claims, gates, queues, stored)
         return claims
 
-    def _lock_queues(self, found: SqlLimitSurvey) -> Script[MeasuredLimits]:
+    def _lock_queues(self, found: SqlLimitSurvey) -> Script[_Limits]:
         wanted = {*found.queues, *(head.queue for head in found.heads if head.queue in found.limited)}
         if not wanted:
             return {}
@@ -143,9 +143,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         locked = yield Query(self._sql.lock_queues, {"rows": rows})
         return {name: MeasuredLimit(read_gate(*rule), read_starts(starts)) for name, *rule, starts in locked}
 
-    def _lock_gates(
-        self, heads: Sequence[StartableRange], most: int
-    ) -> Script[tuple[_Rules, MeasuredLimits]]:
+    def _lock_gates(self, heads: Sequence[StartableRange], most: int) -> Script[tuple[_Rules, _Limits]]:
         """Lock gates that no one else has; return the rules in their rows, which may be those of other code, and the limits."""
         if not heads:
             return {}, {}
@@ -155,7 +153,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         gates = {row[0]: MeasuredLimit(rules[row[0]], read_starts(row[4])) for row in locked}
         return {name: (most, count, period) for name, most, count, period, _ in locked}, gates
 
-    def _count(self, gates: MeasuredLimits, queues: MeasuredLimits) -> Script[None]:
+    def _count(self, gates: _Limits, queues: _Limits) -> Script[None]:
         if not gates and not queues:
             return
         values = {
@@ -166,7 +164,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
             (gates if kind == "gate" else queues)[name].measure(running=running, now=now)
 
     def _waiting(
-        self, demand: ClaimRequest, found: SqlLimitSurvey, gates: MeasuredLimits, queues: MeasuredLimits
+        self, demand: ClaimRequest, found: SqlLimitSurvey, gates: _Limits, queues: _Limits
     ) -> Script[list[LimitedJob]]:
         """List due jobs at the open gates and in the open queues, from each no more than it lets through."""
         tasks = encode_batch((task,) for task in demand.tasks)
@@ -187,9 +185,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
                 jobs += map(LimitedJob._make, waiting)
         return jobs
 
-    def _note(
-        self, claims: Sequence[Claim], gates: MeasuredLimits, queues: MeasuredLimits, stored: _Rules
-    ) -> Script[None]:
+    def _note(self, claims: Sequence[Claim], gates: _Limits, queues: _Limits, stored: _Rules) -> Script[None]:
         """Remember the starts that rates count, and the rules by which gates were judged."""
         noted = [
             (name, *_numbers(gate.rule), _starts_after(gate, starts))
@@ -217,8 +213,8 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
 
 
 def _judge(
-    walked: Sequence[Row], demand: ClaimRequest, queues: MeasuredLimits
-) -> tuple[MeasuredLimits, list[StartableRange], dict[str, GatePosition]]:
+    walked: Sequence[Row], demand: ClaimRequest, queues: _Limits
+) -> tuple[_Limits, list[StartableRange], dict[str, GatePosition]]:
     """Tell the gates that were seen, the ranges that may be claimed from, and where walks were cut off."""
     gates: dict[str, MeasuredLimit] = {}
     heads: dict[GatePosition, StartableRange] = {}

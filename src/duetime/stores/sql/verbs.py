@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Driver, Query, Row, Script, play, script_name
+from duetime.stores.sql.driver import Driver, Query, Row, Script, ScriptMaker, play, script_name
 from duetime.stores.sql.statements.loader import Dialect, load
 
 P = ParamSpec("P")
@@ -32,7 +32,7 @@ class SqlSubject:
         self._clock = clock
         self._sql = load(dialect, namespace)
 
-    async def run_read(self, script: Callable[[], Script[T]], *, rows: int | None) -> T:
+    async def run_read(self, script: ScriptMaker[T], *, rows: int | None) -> T:
         """Run a script that changes nothing."""
         return await self._driver.read(script, rows=rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -22,6 +22,8 @@ from duetime.stores.sql.records import command_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
+
+_DIED: Final = "the worker died before it answered"
 
 
 class SqlWorkers(SqlSubject):
@@ -101,7 +103,7 @@ class SqlWorkers(SqlSubject):
     def retire(self, worker: WorkerId) -> Script[None]:
         """Mark a worker as stopped and drop the commands that it has not answered."""
         yield Query(self._sql.retire, {"worker": worker})
-        yield from _drop_commands(self._sql, [(worker,)], reason="the worker stopped before it answered")
+        yield from _drop_commands(self._sql, [(worker,)], "the worker stopped before it answered")
 
     @read()
     def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> Script[list[PeerWorker]]:
@@ -179,9 +181,7 @@ class SqlWorkers(SqlSubject):
         return [commands[command_id] for command_id in ids if command_id in commands]
 
 
-def _drop_commands(
-    sql: Statements, gone: Sequence[Row], *, reason: str = "the worker died before it answered"
-) -> Script[list[WorkerId]]:
+def _drop_commands(sql: Statements, gone: Sequence[Row], reason: str = _DIED) -> Script[list[WorkerId]]:
     """Drop what workers that are gone were told, and return those."""
     if gone:
         yield Query(sql.drop_commands, {"rows": encode_batch(row[:1] for row in gone), "reason": reason})

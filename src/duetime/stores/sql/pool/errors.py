@@ -96,9 +96,13 @@ NETWORK_ERRORS: Final[Mapping[type[Exception], ErrorMeaning]] = {
     ssl.SSLCertVerificationError: unusable(
         "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem"
     ),
-    ssl.SSLError: unavailable("{place} cannot be reached by TLS: {error}; see if it speaks TLS at this port"),
+    ssl.SSLError: unavailable(
+        "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port"
+    ),
     TimeoutError: unavailable("{place} did not answer in time; see whether it is busy or cut off"),
-    OSError: unavailable("{place} cannot be reached: {error}; see if it runs, and host and port in the URL"),
+    OSError: unavailable(
+        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL"
+    ),
 }
 LOGIN_REFUSED: Final = unusable("{user} may not log in at {host} ({error}); check the user and the password")
 NO_TLS: Final = unusable("the connection to {place} cannot be encrypted ({error}); check ?ssl_ca= in the URL")

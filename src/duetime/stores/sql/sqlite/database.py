@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 from duetime.errors import NotOpen, StoreLost, StoreUnusable
 from duetime.stores.base import Hint
 from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.sql.driver import NOT_OPEN
 from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
 from duetime.stores.sql.sqlite.checks import prepare
 from duetime.stores.sql.sqlite.commit_watch import log_of
@@ -131,7 +132,7 @@ class Database:
 
     def _connect(self, *settings: str) -> sqlite3.Connection:
         if self._files is None and self.path is not None:
-            raise NotOpen("the store is not open; use it inside `async with scheduler`")
+            raise NotOpen(NOT_OPEN)
         # Before, so that no file is made where one was deleted; after, so that it is the file we know.
         self.look()
         database = ":memory:" if self._files is None else self._files.database

@@ -14,7 +14,7 @@ from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
 from duetime.failpoints import InjectedFault, failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import SECOND, Clock, Micros
-from duetime.stores.sql.driver import Script
+from duetime.stores.sql.driver import ScriptMaker
 from duetime.stores.sql.sqlite.connection import become_writer, pause_for_writers, plain_cursor, run_script
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import (
@@ -53,14 +53,14 @@ class SqliteCallerTransaction:
         self._begun = False
         """Whether we have begun the transaction that the caller's first change would have."""
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction; the event loop goes on while others write."""
         with self._errors():
             for pause in self._becoming_writer():
                 await asyncio.sleep(pause)
             return self._play(script)
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         with self._errors():
             for pause in self._becoming_writer():
@@ -85,7 +85,7 @@ class SqliteCallerTransaction:
                 cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
             yield pause
 
-    def _play(self, script: Callable[[], Script[T]]) -> T:
+    def _play(self, script: ScriptMaker[T]) -> T:
         connection = self._connection
         connection.execute(f"SAVEPOINT {SAVEPOINT}")
         try:
@@ -171,7 +171,7 @@ class SqliteHandlerTransaction:
             self._in_time = not self.expired
             return self.expired or self._tried(f"RELEASE {self._mark}")
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         with translated(self._database.path):
             return run_script(self._open(), script, self._clock)

@@ -14,31 +14,22 @@ from sqlalchemy.orm import Session, scoped_session
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.time import Clock
-from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, play
+from duetime.stores.sql.driver import CallerTransaction, Query, Row, ScriptMaker, play
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.sqlite.connection import by_row
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
 from duetime.stores.sql.sqlite.transactions import BECOME_WRITER, snapshot_too_old
 from duetime.stores.sql.statements.rewriting import unfold
-from duetime.stores.sql.transactions.caller import (
-    CHARSET,
-    another_database,
-    comes_from,
-    needs_event_loop,
-    no_transaction,
-    rolled_back_by_server,
-    transaction_aborted,
-    wrong_charset,
-)
+from duetime.stores.sql.transactions import caller
 
 T = TypeVar("T")
 
 _AUTOCOMMITS: Final = "the engine commits every statement by itself; use one without AUTOCOMMIT"
 _NUMBERED: Final = re.compile(r"\$(\d+)")
 _MEANINGS: Final[Mapping[object, Callable[[], Exception]]] = {
-    "25P01": partial(no_transaction, _AUTOCOMMITS),
-    "25P02": transaction_aborted,
-    **dict.fromkeys(("42P01", "42703", 1054, 1146), another_database),
+    "25P01": partial(caller.no_transaction, _AUTOCOMMITS),
+    "25P02": caller.transaction_aborted,
+    **dict.fromkeys(("42P01", "42703", 1054, 1146), caller.another_database),
 }
 """What codes of PostgreSQL and MySQL mean; the last are for tables or columns that are not there."""
 _WAITED_ON_MYSQL: Final = 1205
@@ -50,7 +41,7 @@ _FAMILY: Final = {"mariadb": "mysql"}
 
 def sqlalchemy_transaction(tx: object, *, dialect: str, clock: Clock | None) -> CallerTransaction:
     """Take a transaction of SQLAlchemy's; `dialect` is its name of the store's database."""
-    if comes_from("sqlalchemy.ext.asyncio", tx):
+    if caller.comes_from("sqlalchemy.ext.asyncio", tx):
         # It cannot even be imported where only the blocking half is installed.
         from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
 
@@ -72,19 +63,19 @@ class _SqlAlchemyTransaction:
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         if _FAMILY.get(engine.dialect.name, engine.dialect.name) != dialect:
-            raise another_database()
+            raise caller.another_database()
         # PostgreSQL prepares no transaction with a notification in it.
         self.announces = not _in_two_phases(tx)
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         return self.run_blocking(script)
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         return self._run(self._tx, script)
 
-    def _run(self, tx: Session | Connection, script: Callable[[], Script[T]]) -> T:
+    def _run(self, tx: Session | Connection, script: ScriptMaker[T]) -> T:
         now = self._clock.now() if self._clock else None
         execute = _EXECUTE[self._dialect]
         try:
@@ -102,7 +93,7 @@ class _SqlAlchemyTransaction:
 class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
     """Runs scripts through an AsyncSession or an AsyncConnection."""
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         try:
             answer: T = await self._tx.run_sync(self._run, script)
@@ -111,10 +102,10 @@ class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         return answer
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Refuse: this connection lives in an event loop."""
         del script
-        raise needs_event_loop(self._tx)
+        raise caller.needs_event_loop(self._tx)
 
 
 def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
@@ -164,7 +155,7 @@ def _writing(connection: Connection) -> Generator[None]:
         yield
         return
     if driver.isolation_level is None:
-        raise no_transaction(_AUTOCOMMITS)
+        raise caller.no_transaction(_AUTOCOMMITS)
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     try:
         yield
@@ -179,9 +170,9 @@ def _check_mysql(connection: Connection) -> None:
     found: Any = connection.execute(select(text("@@autocommit, @@character_set_client"))).one()
     commits_each, charset = found
     if commits_each:
-        raise no_transaction(_AUTOCOMMITS)
-    if charset != CHARSET:
-        raise wrong_charset(charset)
+        raise caller.no_transaction(_AUTOCOMMITS)
+    if charset != caller.CHARSET:
+        raise caller.wrong_charset(charset)
 
 
 def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
@@ -223,11 +214,11 @@ def _translated(error: Any) -> Exception:
     if (meant := _MEANINGS.get(code) or _MEANINGS.get(getattr(cause, "sqlstate", None))) is not None:
         return meant()
     if misses_table(cause):
-        return another_database()
+        return caller.another_database()
     if has_moved_on(cause):
         return snapshot_too_old()
     if code in _ENDED_ON_MYSQL:
-        return rolled_back_by_server(cause)
+        return caller.rolled_back_by_server(cause)
     if code == _WAITED_ON_MYSQL or is_busy(cause):
         return StoreUnavailable(f"others have kept your transaction from writing for too long: {cause}")
     lost = StoreUnavailable(f"the connection of your transaction was lost ({cause})")
