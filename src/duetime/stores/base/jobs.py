@@ -18,6 +18,11 @@ from duetime.stores.base.values import ArgumentsMismatch, Hint
 _log = logging.getLogger("duetime.store")
 
 
+def read_progress(fraction: float | str | None) -> float | None:
+    """Round what a database has kept in four bytes, or with too many digits."""
+    return None if fraction is None else round(float(fraction), 6)
+
+
 def job_hints(jobs: Iterable[NewJob]) -> list[Hint]:
     """Return the hints for new jobs that are due."""
     pending = [job for job in jobs if job.state is State.PENDING]

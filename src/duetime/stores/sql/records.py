@@ -24,13 +24,13 @@ from duetime.model.stored import (
 from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
 from duetime.stores.base import JobFilter
+from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.statements.rows import encode_batch
 from duetime.stores.sql.verbs import SqlSubject, read
 
 T = TypeVar("T")
 
-_DIGITS: Final = 6
 _JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
 _ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
 _LOG_FIELDS: Final = ("job_id", "fence", "attempt", "line", "text")
@@ -135,8 +135,7 @@ def job_record(row: Row) -> StoredJob:
     if (problem := row_problem(found)) is not None:
         found = replace(with_blanks(found), error=unreadable_row(problem))
     if found.progress is not None:
-        # A database may keep it in four bytes.
-        found = replace(found, progress=round(found.progress, _DIGITS))
+        found = replace(found, progress=read_progress(found.progress))
     return as_of(found, now)
 
 

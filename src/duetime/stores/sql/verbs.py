@@ -46,22 +46,17 @@ class SqlSubject:
 
 
 S = TypeVar("S", bound=SqlSubject)
+Verb: TypeAlias = Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
 
 
-def read(
-    *, rows: RowCount = 1
-) -> Callable[
-    [Callable[Concatenate[S, P], Script[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
-]:
+def read(*, rows: RowCount = 1) -> Callable[[Callable[Concatenate[S, P], Script[T]]], Verb[S, P, T]]:
     """Have a method's script run as one that changes nothing; without the database for an empty batch."""
     return _decorator(SqlSubject.run_read, rows)  # type: ignore[no-any-return]
 
 
 def write(
     *, atomic: bool = True, rows: RowCount = 1
-) -> Callable[
-    [Callable[Concatenate[S, P], HintingScript[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
-]:
+) -> Callable[[Callable[Concatenate[S, P], HintingScript[T]]], Verb[S, P, T]]:
     """Have a method's script run in one transaction, and its hints given behind it; without one for an empty batch.
 
     `atomic=False` promises that it is a single statement, or that what follows the first may come later.

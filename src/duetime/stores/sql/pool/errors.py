@@ -129,8 +129,10 @@ TOO_LARGE: Final = ErrorMeaning(
     "{place} takes no statement so large ({error}); raise its max_allowed_packet, or send less at once",
 )
 DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
+# The transaction that had it was ended.
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
 REFUSED: Final = ErrorMeaning(StoreError, "{place} refused a statement: {error} (code {code})")
+# A statement of the transaction had failed before, so that it can only be rolled back.
 ABORTED: Final = ErrorMeaning(InvalidTransaction, str(transaction_aborted()))
 STOPPING: Final = unavailable("{place} is stopping or starting ({error}); wait for it")
 
@@ -189,18 +191,6 @@ class DatabaseErrors(ABC):
             return True
         gone = self.code(error) is None or self.is_lost(error)
         return not gone and self.meaning(error) is not READ_ONLY
-
-    def misses_savepoint(self, error: BaseException) -> bool:
-        """Whether a savepoint was not there any more, because its transaction had been ended."""
-        return self.meaning(error) is NO_SAVEPOINT
-
-    def misses_table(self, error: BaseException) -> bool:
-        """Whether a table or a column was not there."""
-        return self.meaning(error) is NO_TABLE
-
-    def is_aborted(self, error: BaseException) -> bool:
-        """Whether a statement of the transaction had failed before, so that it can only be rolled back."""
-        return self.meaning(error) is ABORTED
 
     def translate(self, error: BaseException) -> BaseException:
         """Return the error to raise instead; an error of something else comes back as it is."""

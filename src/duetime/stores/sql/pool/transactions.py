@@ -11,6 +11,7 @@ from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import Clock, Micros
 from duetime.stores.sql.driver import ScriptMaker
+from duetime.stores.sql.pool import errors
 from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
 from duetime.stores.sql.transactions import caller
 
@@ -40,7 +41,7 @@ class PooledCallerTransaction(Generic[C]):
                 answer = await self._connector.play(connection, script(), self._clock)
             except BaseException as error:
                 await self._take_back(error)
-                if self._connector.errors.misses_table(error):
+                if self._connector.errors.meaning(error) is errors.NO_TABLE:
                     raise caller.another_database() from error
                 raise
             await connection.execute(f"RELEASE SAVEPOINT {caller.SAVEPOINT}")
@@ -53,7 +54,7 @@ class PooledCallerTransaction(Generic[C]):
             await connection.execute(f"ROLLBACK TO SAVEPOINT {caller.SAVEPOINT}")
             await connection.execute(f"RELEASE SAVEPOINT {caller.SAVEPOINT}")
         except Exception as error:  # noqa: BLE001 -- what has failed before says more
-            if not self._connector.errors.misses_savepoint(error):
+            if self._connector.errors.meaning(error) is not errors.NO_SAVEPOINT:
                 return
             with suppress(Exception):
                 # Nothing is left to roll back, but only an answer tells the driver that no transaction is open.
@@ -120,7 +121,7 @@ class PooledHandlerTransaction(ABC, Generic[C]):
             try:
                 return await self._at_mark("RELEASE SAVEPOINT", self.after_release)
             except Exception as error:
-                if not self._connector.errors.is_aborted(error):
+                if self._connector.errors.meaning(error) is not errors.ABORTED:
                     raise
                 if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
                     return False
@@ -172,7 +173,7 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         except Exception as error:
             # What the handler has closed looks like a lost connection otherwise.
             closed = getattr(connection, "closed_by_hand", False)
-            if closed or self._connector.errors.misses_savepoint(error):
+            if closed or self._connector.errors.meaning(error) is errors.NO_SAVEPOINT:
                 return False
             raise
         return True

@@ -44,15 +44,12 @@ class Database:
         self._make = make
         self._synchronous = synchronous
         self._files: OpenFiles | None = None
-        self.writer = ConnectionThread(
-            self._connect_first, name="duetime-sqlite-write", path=path, look=self.look_at_log, tell=self.tell
-        )
+        serve = partial(ConnectionThread, path=path, tell=self.tell)
+        self.writer = serve(self._connect_first, name="duetime-sqlite-write", look=self.look_at_log)
         self.reader = self.writer
         """The thread that reads; the writing one itself where the database is in memory."""
         if path is not None:
-            self.reader = ConnectionThread(
-                self._connect_reader, name="duetime-sqlite-read", path=path, look=self.look, tell=self.tell
-            )
+            self.reader = serve(self._connect_reader, name="duetime-sqlite-read", look=self.look)
         self.checkpoints = Checkpointer(self.connect_writer, on_writer=self.writer.later)
         self.subscribers = HintSubscribers()
         self.touches = 0
