@@ -35,15 +35,8 @@ from duetime.stores.base.timeouts import (
 )
 from duetime.version import VERSION
 
-_NETWORKED: Final = (
-    "redis",
-    "redis+cluster",
-    "redis+sentinel",
-    "rediss",
-    "rediss+cluster",
-    "rediss+sentinel",
-)
-SCHEMES: Final = (*_NETWORKED, "unix")
+_FORMS: Final = "", "+cluster", "+sentinel"
+SCHEMES: Final = (*(f"redis{form}" for form in _FORMS), *(f"rediss{form}" for form in _FORMS), "unix")
 OPTIONS: Final = frozenset({
     "pool", "strict", "timeout", "db",
     "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname",

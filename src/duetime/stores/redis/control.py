@@ -65,11 +65,8 @@ class RedisControl(RedisStorePart):
             found = await self._standing(waiting)
             for job_id, standing in found.items():
                 answers[job_id] = _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
-            held = [
-                standing
-                for standing in found.values()
-                if standing.job.state is State.RUNNING and (force or standing.job.started_at is None)
-            ]
+            running = [one for one in found.values() if one.job.state is State.RUNNING]
+            held = [one for one in running if force or one.job.started_at is None]
             if not held:
                 return answers
             request = {"changes": [_release_request(standing) for standing in held], "force": force}

@@ -43,10 +43,9 @@ class RedisCopying(RedisStorePart):
         bounds = {"after": after, "till": until, "most": min(limit, _RECORDS_PER_CALL)}
         async for facts, some in self._walk("stretch", record_columns(kind) | bounds):
             if facts["broken"]:
-                raise StoreError(
-                    f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_KEYS_SHOWN])} cannot be read, because "
-                    "they were edited by hand; mend or delete them"
-                )
+                named = f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_KEYS_SHOWN])}"
+                why = "cannot be read, because they were edited by hand; mend or delete them"
+                raise StoreError(f"{named} {why}")
             found += [read_whole_record(kind, packed) for packed in some]
             if len(found) >= limit:
                 break
@@ -111,11 +110,8 @@ def _read_value(name: str, text: str | None) -> str | int | None:
 
 def _named_columns(columns: Sequence[str], values: RecordRow) -> NamedValues:
     """Name what there is; what a missing field stands for need not be said."""
-    row: NamedValues = {
-        name: value
-        for name, value in zip(columns, values, strict=True)
-        if value is not None and value != _COLUMN_DEFAULTS.get(name)
-    }
+    told = [(name, value) for name, value in zip(columns, values, strict=True) if value is not None]
+    row: NamedValues = {name: value for name, value in told if value != _COLUMN_DEFAULTS.get(name)}
     if "starts" in row:
         row["starts"] = row["starts"][1:-1]
     return row

@@ -265,10 +265,8 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
             ends = await self._standing([change.token.job_id for change in waiting if change.calls_back])
             if ends:
                 failpoint("within:settle")
-            request = {
-                "changes": [settlement_request(change, ends.get(change.token.job_id)) for change in waiting],
-                "successes": rows.success_words(successes),
-            }
+            changes = [settlement_request(change, ends.get(change.token.job_id)) for change in waiting]
+            request = {"changes": changes, "successes": rows.success_words(successes)}
             hints, several = settled_hints(waiting), len(waiting) + len(successes)
             facts, _ = await self._calls.write("settle", request, hints=hints, rows=several)
             accepted.update(change.token for change in _at_places(facts["accepted"], waiting))

@@ -156,10 +156,8 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
     def _count(self, gates: _Limits, queues: _Limits) -> Script[None]:
         if not gates and not queues:
             return
-        values = {
-            "gates": encode_batch((name, gate_schedule(name)) for name in gates),
-            "queues": encode_batch((name,) for name in queues),
-        }
+        gated = encode_batch((name, gate_schedule(name)) for name in gates)
+        values = {"gates": gated, "queues": encode_batch((name,) for name in queues)}
         for kind, name, running, now in (yield Query(self._sql.running_under, values)):
             (gates if kind == "gate" else queues)[name].measure(running=running, now=now)
 

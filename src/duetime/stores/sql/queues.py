@@ -81,11 +81,9 @@ class SqlQueues(SqlSubject):
         for queue, state, started, count in latest:
             if State(state).terminal:
                 tallies.append(StateCount(queue, State(state), count, started=bool(started)))
+        gates_whole, history_whole = (sum(row[-1] for row in found) < most for found in (gated, latest))
         return QueueCensus(
-            queues=queues,
-            tallies=tallies,
-            gates_whole=sum(row[-1] for row in gated) < most,
-            history_whole=sum(row[-1] for row in latest) < most,
+            queues=queues, tallies=tallies, gates_whole=gates_whole, history_whole=history_whole
         )
 
     @write(rows=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry
@@ -33,6 +34,7 @@ from duetime.stores.sql.statements.rows import (
 )
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
+_move = attrgetter("name", "rev", "expected", "fired_through", "next_at", "made", "pause")
 _DUE_AT_ONCE: Final = 500
 """About how many are read, which gives a read its time."""
 
@@ -93,10 +95,7 @@ class SqlSchedules(SqlSubject):
     @write(rows=_rows)
     def fire(self, firings: Sequence[Firing]) -> HintingScript[frozenset[str]]:
         """Move schedules on by compare-and-set and store the jobs of those that moved; return their names."""
-        moves = [
-            (f.name, f.rev, f.expected, f.fired_through, f.next_at, f.made, f.pause, int(f.resumes), ITSELF)
-            for f in firings
-        ]
+        moves = [(*_move(firing), int(firing.resumes), ITSELF) for firing in firings]
         applied = _names((yield Query(self._sql.fire, {"rows": encode_batch_for(self._sql.fire, moves)})))
         fired = [firing for firing in firings if firing.name in applied]
         if ending := [(firing.name,) for firing in fired if firing.cancels]:

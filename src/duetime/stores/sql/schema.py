@@ -9,11 +9,11 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
-from duetime.errors import SchemaMismatch
+from duetime.errors import InvalidTransaction, SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.statements.loader import Dialect, PlaceholderFiller, Statements, files
-from duetime.stores.sql.transactions.caller import another_database
+from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE
 from duetime.version import VERSION
 
 _COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
@@ -37,10 +37,8 @@ def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     """Return every step of a dialect, oldest first, with the table names of a namespace."""
     fill = PlaceholderFiller(dialect, namespace, {"code": VERSION})
     found = {file.stem.partition("_"): file for file in files(dialect.folder, "migrations")}
-    return tuple(
-        Migration(int(number), name, fill(file.read_text("utf-8")))
-        for (number, _, name), file in sorted(found.items())
-    )
+    steps = sorted(found.items())
+    return tuple(Migration(int(n), name, fill(file.read_text("utf-8"))) for (n, _, name), file in steps)
 
 
 def read_status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
@@ -99,4 +97,4 @@ def check_identity(sql: Statements, expected: str) -> Script[None]:
     """Raise `InvalidTransaction` unless the connection sees the store that is meant; it sees some store's tables."""
     found = yield Query(sql.store_id, {})
     if not found or found[0][0] != expected:
-        raise another_database()
+        raise InvalidTransaction(ANOTHER_DATABASE)

@@ -46,7 +46,7 @@ class SqlSubject:
 
 
 S = TypeVar("S", bound=SqlSubject)
-Verb: TypeAlias = Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
+Verb: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
 def read(*, rows: RowCount = 1) -> Callable[[Callable[Concatenate[S, P], Script[T]]], Verb[S, P, T]]:

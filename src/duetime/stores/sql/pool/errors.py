@@ -19,7 +19,7 @@ from duetime.errors import (
 from duetime.failpoints import InjectedFault
 from duetime.model.urls import parse_url
 from duetime.stores.sql.driver import AlreadyStored, ScriptUndone
-from duetime.stores.sql.transactions.caller import transaction_aborted
+from duetime.stores.sql.transactions import caller
 
 
 class DatabaseLabel(NamedTuple):
@@ -133,7 +133,7 @@ DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
 REFUSED: Final = ErrorMeaning(StoreError, "{place} refused a statement: {error} (code {code})")
 # A statement of the transaction had failed before, so that it can only be rolled back.
-ABORTED: Final = ErrorMeaning(InvalidTransaction, str(transaction_aborted()))
+ABORTED: Final = ErrorMeaning(InvalidTransaction, caller.ABORTED)
 STOPPING: Final = unavailable("{place} is stopping or starting ({error}); wait for it")
 
 

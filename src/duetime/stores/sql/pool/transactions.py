@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from typing import Generic, NoReturn, TypeVar
 
-from duetime.errors import StoreError
+from duetime.errors import InvalidTransaction, StoreError
 from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import Clock, Micros
@@ -23,7 +23,7 @@ class PooledCallerTransaction(Generic[C]):
 
     def __init__(self, tx: object, connection: C, connector: Connector[C], *, clock: Clock | None) -> None:
         if connection.is_closed():
-            raise caller.connection_gone()
+            raise InvalidTransaction(caller.CONNECTION_GONE)
         if not connection.is_in_transaction():
             raise caller.no_transaction(connector.how_to_begin)
         self._tx = tx
@@ -42,7 +42,7 @@ class PooledCallerTransaction(Generic[C]):
             except BaseException as error:
                 await self._take_back(error)
                 if self._connector.errors.meaning(error) is errors.NO_TABLE:
-                    raise caller.another_database() from error
+                    raise InvalidTransaction(caller.ANOTHER_DATABASE) from error
                 raise
             await connection.execute(f"RELEASE SAVEPOINT {caller.SAVEPOINT}")
         return answer

@@ -39,9 +39,7 @@ _MEANINGS: Final[Mapping[str, ErrorMeaning]] = {
     "58": unavailable("{place} has trouble with its system ({error}); see its log"),
 }
 _CLIENT_SIDE: Final[Mapping[type[Exception], ErrorMeaning]] = {
-    asyncpg.ClientConfigurationError: ErrorMeaning(
-        ConfigError, "the URL for {place} cannot be used: {error}"
-    ),
+    asyncpg.ClientConfigurationError: ErrorMeaning(ConfigError, "the URL of {place} cannot be used: {error}"),
     asyncpg.InternalClientError: unavailable("the connection to {place} broke: {error}; try again"),
     asyncpg.InterfaceError: ErrorMeaning(StoreError, "{place}: {error}"),
 }

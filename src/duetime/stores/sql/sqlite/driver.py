@@ -67,23 +67,16 @@ class SqliteDriver:
         again: ScriptMaker[T] | None = None,  # noqa: ARG002 -- nor lose an answer
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
-        answer: T = await self._database.writer.do(
-            partial(run_script, script=script, clock=self._clock),
-            name=partial(_name, script),
-            grouped=True,
-            single=isinstance(script, SingleQueryScript),
-            hint=hint,
-        )
+        work, name = partial(run_script, script=script, clock=self._clock), partial(_name, script)
+        single = isinstance(script, SingleQueryScript)
+        answer: T = await self._database.writer.do(work, name=name, grouped=True, single=single, hint=hint)
         return answer
 
     def write_blocking(self, script: ScriptMaker[T], *, hint: Hint | None = None) -> T:
         """Do the same for a thread that may wait, and in that thread if no other one writes."""
-        answer: T = self._database.writer.write_blocking(
-            partial(run_script, script=script, clock=self._clock),
-            name=partial(_name, script),
-            single=isinstance(script, SingleQueryScript),
-            hint=hint,
-        )
+        work, name = partial(run_script, script=script, clock=self._clock), partial(_name, script)
+        single = isinstance(script, SingleQueryScript)
+        answer: T = self._database.writer.write_blocking(work, name=name, single=single, hint=hint)
         return answer
 
     async def read(self, script: ScriptMaker[T], *, rows: int | None = 1) -> T:  # noqa: ARG002

@@ -25,7 +25,7 @@ from duetime.stores.sql.sqlite.errors import (
     translate,
     translated,
 )
-from duetime.stores.sql.transactions.caller import SAVEPOINT, another_database, no_transaction
+from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE, SAVEPOINT, no_transaction
 
 T = TypeVar("T")
 
@@ -110,7 +110,7 @@ class SqliteCallerTransaction:
             if has_moved_on(error):
                 raise snapshot_too_old() from error
             if misses_table(error):
-                raise another_database() from error
+                raise InvalidTransaction(ANOTHER_DATABASE) from error
             raise translate(error, self._path) from error
 
 

@@ -87,21 +87,16 @@ def _update(update: re.Match[str]) -> RewrittenStatement:
         # chosen.
         within = target if _NAMED.match(where) else f"{_chosen(table)}\nJOIN {source} AS {alias} ON true"
         change = f"UPDATE {within}\nSET {qualified}\nWHERE {where}"
-    return RewrittenStatement(
-        change,
-        f"SELECT {_keys(table)}, {{now}}\nFROM {target}\nWHERE {where}\n{{locking}}",
-        f"SELECT {columns}\nFROM {_chosen(table)}",
-    )
+    choice = f"SELECT {_keys(table)}, {{now}}\nFROM {target}\nWHERE {where}\n{{locking}}"
+    return RewrittenStatement(change, choice, f"SELECT {columns}\nFROM {_chosen(table)}")
 
 
 def _delete(body: str, *, table: str, where: str, columns: str | None) -> RewrittenStatement:
     # Also without an answer: a DELETE does not look up what a subquery names.
     if columns is None and not ("IN (" in where and "SELECT" in where):
         return RewrittenStatement(body)
-    return RewrittenStatement(
-        f"DELETE {{{table}}} FROM {_chosen(table)}",
-        f"SELECT {_keys(table)}, {{now}}\nFROM {_listed(table, where)}\n{{locking}}",
-    )
+    choice = f"SELECT {_keys(table)}, {{now}}\nFROM {_listed(table, where)}\n{{locking}}"
+    return RewrittenStatement(f"DELETE {{{table}}} FROM {_chosen(table)}", choice)
 
 
 def _listed(table: str, where: str) -> str:
@@ -119,10 +114,8 @@ def _insert(*, body: str, table: str, columns: str | None) -> RewrittenStatement
         # The new rows are known before; if another process adds one of them in between, the script runs again.
         there = f"SELECT 1 FROM {{{table}}} AS there WHERE there.{key} = r.{key}"  # noqa: S608 -- built from our own files
         source = added["source"]
-        return RewrittenStatement(
-            f"{body[: added.start()]}FROM {source}",
-            f"SELECT r.{key}, {{now}}\nFROM {source}\nWHERE NOT EXISTS ({there})",
-        )
+        choice = f"SELECT r.{key}, {{now}}\nFROM {source}\nWHERE NOT EXISTS ({there})"
+        return RewrittenStatement(f"{body[: added.start()]}FROM {source}", choice)
     body = _NOTHING.sub(f"ON DUPLICATE KEY UPDATE {{{table}}}.{key} = {{{table}}}.{key}", body)
     body = _EXCLUDED.sub(r"VALUES(\1)", _ANYWAY.sub("ON DUPLICATE KEY UPDATE", body))
     answer = () if columns is None else ("SELECT {now}", f"SELECT {columns}")

@@ -11,6 +11,12 @@ from duetime.stores.sql.driver import CallerTransaction
 SAVEPOINT: Final = "duetime_enqueue"
 """Stands before what is stored in a caller's transaction, so that a request that fails leaves nothing there."""
 
+CONNECTION_GONE: Final = "tx is closed, or was given back to its pool"
+ABORTED: Final = "a statement of tx has failed before, so it cannot be committed; roll it back"
+ANOTHER_DATABASE: Final = (
+    "tx is a transaction of another database than the scheduler's; open it on the database, and with the schema "
+    "search path, that the scheduler's URL names"
+)
 CHARSET: Final = "utf8mb4"
 """The charset of MySQL that has every letter."""
 
@@ -36,11 +42,6 @@ def comes_from(package: str, tx: object) -> bool:
     return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(tx).__mro__)
 
 
-def connection_gone() -> InvalidTransaction:
-    """Return the error for a connection that cannot be used any more."""
-    return InvalidTransaction("tx is closed, or was given back to its pool")
-
-
 def no_transaction(how: str) -> InvalidTransaction:
     """Return the error for a connection on which every statement would be committed by itself."""
     return InvalidTransaction(f"tx has no transaction open; {how}")
@@ -56,22 +57,9 @@ def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
     return InvalidTransaction(f"the server has rolled back all of tx ({error}); begin it again")
 
 
-def transaction_aborted() -> InvalidTransaction:
-    """Return the error for a transaction that can only be rolled back."""
-    return InvalidTransaction("a statement of tx has failed before, so it cannot be committed; roll it back")
-
-
 def needs_event_loop(tx: object) -> InvalidTransaction:
     """Return the error for an async connection in a blocking call."""
     return InvalidTransaction(
         f"tx is {type(tx).__name__}, which works only in its event loop; "
         "await task.options(tx=...).enqueue(...) instead of .sync"
-    )
-
-
-def another_database() -> InvalidTransaction:
-    """Return the error for a transaction that cannot hold the store's jobs."""
-    return InvalidTransaction(
-        "tx is a transaction of another database than the scheduler's; "
-        "open it on the database, and with the schema search path, that the scheduler's URL names"
     )

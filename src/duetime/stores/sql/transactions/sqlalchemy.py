@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import BigInteger, Connection, Engine, Text, TwoPhaseTransaction, bindparam, select, text
@@ -26,10 +25,10 @@ T = TypeVar("T")
 
 _AUTOCOMMITS: Final = "the engine commits every statement by itself; use one without AUTOCOMMIT"
 _NUMBERED: Final = re.compile(r"\$(\d+)")
-_MEANINGS: Final[Mapping[object, Callable[[], Exception]]] = {
-    "25P01": partial(caller.no_transaction, _AUTOCOMMITS),
-    "25P02": caller.transaction_aborted,
-    **dict.fromkeys(("42P01", "42703", 1054, 1146), caller.another_database),
+_MEANINGS: Final[Mapping[object, str]] = {
+    "25P01": str(caller.no_transaction(_AUTOCOMMITS)),
+    "25P02": caller.ABORTED,
+    **dict.fromkeys(("42P01", "42703", 1054, 1146), caller.ANOTHER_DATABASE),
 }
 """What codes of PostgreSQL and MySQL mean; the last are for tables or columns that are not there."""
 _WAITED_ON_MYSQL: Final = 1205
@@ -63,7 +62,7 @@ class _SqlAlchemyTransaction:
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         if _FAMILY.get(engine.dialect.name, engine.dialect.name) != dialect:
-            raise caller.another_database()
+            raise InvalidTransaction(caller.ANOTHER_DATABASE)
         # PostgreSQL prepares no transaction with a notification in it.
         self.announces = not _in_two_phases(tx)
 
@@ -212,9 +211,9 @@ def _translated(error: Any) -> Exception:
     cause = error.orig
     code = cause.args[0] if cause.args else None
     if (meant := _MEANINGS.get(code) or _MEANINGS.get(getattr(cause, "sqlstate", None))) is not None:
-        return meant()
+        return InvalidTransaction(meant)
     if misses_table(cause):
-        return caller.another_database()
+        return InvalidTransaction(caller.ANOTHER_DATABASE)
     if has_moved_on(cause):
         return snapshot_too_old()
     if code in _ENDED_ON_MYSQL:
