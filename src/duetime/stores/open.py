@@ -53,7 +53,7 @@ def open_store(
 
 
 def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    from duetime.stores.sql.sqlite.database import Database
+    from duetime.stores.sql.sqlite.database import Database, Synchronous
     from duetime.stores.sql.sqlite.dialect import SQLITE
     from duetime.stores.sql.sqlite.driver import SqliteDriver
     from duetime.stores.sql.store import SqlStore
@@ -62,7 +62,7 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     options = parse_options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
-    synchronous = take_choice(options, "synchronous", _SYNCHRONOUS)
+    synchronous: Synchronous = take_choice(options, "synchronous", _SYNCHRONOUS)
     driver = SqliteDriver(Database(path, synchronous=synchronous, make=auto_migrate), clock=clock)
     makes = auto_migrate or path is None
     return SqlStore(driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=makes)
@@ -72,10 +72,8 @@ def _sqlite_path(rest: str) -> str | None:
     if rest in {"", "/", "/:memory:"}:
         return None
     if not rest.startswith("/"):
-        raise ConfigError(
-            "the URL names a host, and SQLite has none; write sqlite:///jobs.db for a file here, or "
-            "sqlite:////var/lib/jobs.db from the root"
-        )
+        forms = "sqlite:///jobs.db for a file here, or sqlite:////var/lib/jobs.db from the root"
+        raise ConfigError(f"the URL names a host, and SQLite has none; write {forms}")
     path = os.path.expanduser(unquote(rest[1:]))
     if "\0" in path:
         raise ConfigError("the URL has a NUL (%00) in it, which no file name has; remove it")

@@ -73,10 +73,8 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         if status.found != status.wanted:
             older = status.found < status.wanted
             remedy = f"run `duetime migrate --url {self._url}`" if older else "use a newer version of duetime"
-            raise SchemaMismatch(
-                f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
-                f"{status.wanted}; {remedy}"
-            )
+            found = f"what is stored under {self._namespace!r} has version {status.found}"
+            raise SchemaMismatch(f"{found}, and this code needs {status.wanted}; {remedy}")
         for weak in [found for found in await self._check_settings() if not found.ok]:
             text = f"{self._calls.address}: {weak.detail}; {weak.fix}"
             if self._calls.address.strict:

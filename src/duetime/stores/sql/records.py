@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, TypeVar, cast
 
@@ -83,7 +83,11 @@ class SqlRecords(SqlSubject):
             "before": where.before or _BEHIND_ALL,
         }
         found: list[Row] = []
-        narrow = self._narrow(where)
+        narrow: Statement | None = None
+        if where.wants_live:
+            narrow = self._sql.find_live
+        elif where.schedule is not None:
+            narrow = self._sql.find_of_schedule
         if narrow is not None:
             found = yield Query(self._sql.find_newest, {**values, "newest": _NEWEST})
         if len(found) < where.limit:
@@ -101,26 +105,20 @@ class SqlRecords(SqlSubject):
     def attempts(self, job_id: JobId) -> Script[list[StoredAttempt]]:
         """Return the tries that ended without ending the job, oldest first."""
         found = yield Query(self._sql.attempts, {"job_id": job_id})
-        return [attempt_record(row) for row in found]
+        return [_record(StoredAttempt, _ATTEMPT_FIELDS, row) for row in found]
 
     @read(rows=None)
     def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> Script[list[LogPart]]:
         """Return what the runs of a job have logged, in order."""
         fence, line = after
         found = yield Query(self._sql.logs, {"job_id": job_id, "fence": fence, "line": line})
-        return [log_record(row) for row in found]
+        return [_record(LogPart, _LOG_FIELDS, row) for row in found]
 
     @read(rows=None)
     def workers(self) -> Script[list[StoredWorker]]:
         """Return all workers that are known, newest first."""
         found = yield Query(self._sql.workers, {})
         return [worker_record(row) for row in found]
-
-    def _narrow(self, where: JobFilter) -> Statement | None:
-        """Return the statement that finds seldom jobs, if there is one for what is asked for."""
-        if where.wants_live:
-            return self._sql.find_live
-        return None if where.schedule is None else self._sql.find_of_schedule
 
 
 def job_record(row: Row) -> StoredJob:
@@ -139,14 +137,9 @@ def job_record(row: Row) -> StoredJob:
     return as_of(found, now)
 
 
-def attempt_record(row: Row) -> StoredAttempt:
-    """Build a record from the columns of `attempts`."""
-    return with_blanks(StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True))))
-
-
-def log_record(row: Row) -> LogPart:
-    """Build a record from the columns of `logs`."""
-    return with_blanks(LogPart(**dict(zip(_LOG_FIELDS, row, strict=True))))
+def _record(kind: Callable[..., T], fields: Iterable[str], row: Row) -> T:
+    """Build a record from its columns."""
+    return with_blanks(kind(**dict(zip(fields, row, strict=True))))
 
 
 def worker_record(row: Row) -> StoredWorker:

@@ -247,10 +247,8 @@ class SqlHandlerTransaction:
         if self._lent.expired:
             raise TimeoutError
         if not await self._lent.run(lambda: settle(self._sql, [settlement])):
-            raise ClaimLost(
-                f"job {settlement.token.job_id} was given to another worker or is gone; "
-                "what this run has written is rolled back"
-            )
+            lost = f"job {settlement.token.job_id} was given to another worker or is gone"
+            raise ClaimLost(f"{lost}; what this run has written is rolled back")
 
     async def _was_settled(self, token: Token) -> bool:
         """Look up what came of a commit, as soon as the database can be asked."""
@@ -264,7 +262,6 @@ class SqlHandlerTransaction:
 
 
 def _misused() -> TransactionMisused:
-    return TransactionMisused(
-        "the handler has committed, rolled back or closed the transaction that it was lent, so its writes may "
-        "have been committed without the job; leave the end of the transaction to the block"
-    )
+    ended = "the handler has committed, rolled back or closed the transaction that it was lent"
+    risk = "its writes may have been committed without the job"
+    return TransactionMisused(f"{ended}, so {risk}; leave the end of the transaction to the block")

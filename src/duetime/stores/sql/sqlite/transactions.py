@@ -116,10 +116,8 @@ class SqliteCallerTransaction:
 
 def snapshot_too_old() -> StoreUnavailable:
     """Return the error for a transaction whose view of the file is too old for it to write."""
-    return StoreUnavailable(
-        "others have written since your transaction first read, so SQLite does not let it write any more; "
-        "roll back and try again, and begin it with BEGIN IMMEDIATE"
-    )
+    why = "others have written since your transaction first read, so SQLite does not let it write any more"
+    return StoreUnavailable(f"{why}; roll back and try again, and begin it with BEGIN IMMEDIATE")
 
 
 def _beginning(connection: sqlite3.Connection) -> str:

@@ -11,6 +11,7 @@ from duetime.stores.sql.driver import CallerTransaction
 SAVEPOINT: Final = "duetime_enqueue"
 """Stands before what is stored in a caller's transaction, so that a request that fails leaves nothing there."""
 
+SQLALCHEMY_KINDS: Final = "Session, Connection, AsyncSession or AsyncConnection"
 CONNECTION_GONE: Final = "tx is closed, or was given back to its pool"
 ABORTED: Final = "a statement of tx has failed before, so it cannot be committed; roll it back"
 ANOTHER_DATABASE: Final = (
@@ -27,10 +28,8 @@ def take_sqlalchemy(tx: object, *, dialect: str, clock: Clock | None, native: st
     `dialect` is its name of the store's database, `native` what else callers may give.
     """
     if not comes_from("sqlalchemy", tx):
-        raise InvalidTransaction(
-            f"tx must be {native}, or a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, "
-            f"to the store's own database, not {type(tx).__name__}"
-        )
+        accepted = f"{native}, or a SQLAlchemy {SQLALCHEMY_KINDS}, to the store's own database"
+        raise InvalidTransaction(f"tx must be {accepted}, not {type(tx).__name__}")
     # Here, because SQLAlchemy may not be installed.
     from duetime.stores.sql.transactions.sqlalchemy import sqlalchemy_transaction
 
@@ -59,7 +58,5 @@ def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
 
 def needs_event_loop(tx: object) -> InvalidTransaction:
     """Return the error for an async connection in a blocking call."""
-    return InvalidTransaction(
-        f"tx is {type(tx).__name__}, which works only in its event loop; "
-        "await task.options(tx=...).enqueue(...) instead of .sync"
-    )
+    bound = f"tx is {type(tx).__name__}, which works only in its event loop"
+    return InvalidTransaction(f"{bound}; await task.options(tx=...).enqueue(...) instead of .sync")

@@ -113,10 +113,8 @@ def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
         return tx()
     if isinstance(tx, kinds):
         return tx
-    raise InvalidTransaction(
-        "of SQLAlchemy, tx must be a Session, Connection, AsyncSession or AsyncConnection, "
-        f"not {type(tx).__name__}"
-    )
+    expected = f"of SQLAlchemy, tx must be a {caller.SQLALCHEMY_KINDS}"
+    raise InvalidTransaction(f"{expected}, not {type(tx).__name__}")
 
 
 def _face(tx: Any) -> Any:
