@@ -169,7 +169,7 @@ def read_survey(facts: rows.NamedValues, demand: ClaimRequest) -> RedisLimitSurv
             limits[name].measure(running=found["running"], passed=found.get("passed"), now=now)
             seen[name] = {key: found.get(key) for key in ("task", "running", "starts")}
             seen[name] |= {"name": name, **rows.gate_fields(rule)}
-        due = [(job["priority"], job["due_at"], job["id"]) for job in found["jobs"]]
+        due = ((job["priority"], job["due_at"], job["id"]) for job in found["jobs"])
         waiting += [LimitedJob(*one, queue, gate) for one in due]
     chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
     return RedisLimitSurvey(

@@ -104,7 +104,9 @@ NETWORK_ERRORS: Final[Mapping[type[Exception], ErrorMeaning]] = {
         "{place} cannot be reached: {error}; check that it runs, and host and port in the URL"
     ),
 }
-LOGIN_REFUSED: Final = unusable("{user} may not log in at {host} ({error}); check the user and the password")
+LOGIN_REFUSED: Final = unusable(
+    "{user} may not log in at {host} ({error}); check the user and password in the URL"
+)
 NO_TLS: Final = unusable("the connection to {place} cannot be encrypted ({error}); check ?ssl_ca= in the URL")
 NO_DATABASE: Final = unusable(
     'there is no database "{database}" at {host} ({error}); create it: CREATE DATABASE {database}'

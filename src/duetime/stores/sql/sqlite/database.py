@@ -192,10 +192,9 @@ class OpenFiles:
 
 
 def _lost(path: str) -> StoreLost:
-    return StoreLost(
-        f"{path} was deleted or replaced while it was open, and what is written there is lost; nothing more is "
-        "accepted: put it back or restore a backup, then restart every process that uses it"
-    )
+    gone = f"{path} was deleted or replaced while it was open, and what is written there is lost"
+    fix = "put it back or restore a backup, then restart every process that uses it"
+    return StoreLost(f"{gone}; nothing more is accepted: {fix}")
 
 
 def _fetch(connection: sqlite3.Connection, statement: str) -> object:
