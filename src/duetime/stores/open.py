@@ -110,8 +110,9 @@ def _dsn(url: DatabaseUrl) -> str:
     if "sslrootcert" in options or (mode is None and os.environ.get("PGSSLROOTCERT")):
         mode = options.setdefault("sslmode", "verify-full")
         if mode in _UNVERIFIED:
-            unchecked = f"sslrootcert names a trusted authority, but sslmode={mode} checks no certificate"
-            raise ConfigError(f"{unchecked}; use sslmode=verify-full")
+            raise ConfigError(
+                f"sslrootcert names a trusted authority, but sslmode={mode} checks no certificate; use sslmode=verify-full"
+            )
     login = quote(url.user or "", safe="")
     if url.password is not None:
         login += f":{quote(url.password, safe='')}"
@@ -175,8 +176,9 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
         raise MissingDriver('Redis needs a driver: pip install "duetime[redis]"') from error
     from duetime.stores.redis.address import RedisAddress
 
-    address, told = RedisAddress.of(url), redact(url)
-    return RedisStore(address, namespace=namespace, clock=clock, url=told, auto_migrate=auto_migrate)
+    return RedisStore(
+        RedisAddress.of(url), namespace=namespace, clock=clock, url=redact(url), auto_migrate=auto_migrate
+    )
 
 
 _BUILDERS: Final = {

@@ -19,8 +19,9 @@ def is_local(peer: object) -> bool:
 
 def may_send_password(transport: Any) -> bool:
     """Whether a password may be sent as it is: by TLS, or to this host."""
-    told = transport.get_extra_info
-    return told("ssl_object") is not None or is_local(told("peername"))
+    return transport.get_extra_info("ssl_object") is not None or is_local(
+        transport.get_extra_info("peername")
+    )
 
 
 def examine_tls(transport: Any, *, encrypt: str, verify: str) -> DoctorCheck:

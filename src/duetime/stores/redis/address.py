@@ -130,8 +130,9 @@ class RedisAddress:
             hosts = _hosts_and_ports(self.hosts, _DEFAULT_SENTINEL_PORT)
             sentinel: Any = Sentinel(hosts, sentinel_kwargs=common | self.tls)
             service = self.path.lstrip("/").partition("/")[0]
-            settings |= {"connection_pool_class": _SentinelPool, **self.tls}
-            primary: Redis = sentinel.master_for(service, **settings)
+            primary: Redis = sentinel.master_for(
+                service, connection_pool_class=_SentinelPool, **settings, **self.tls
+            )
             return primary
         if self.scheme == "unix":
             del settings["socket_keepalive"], settings["socket_keepalive_options"]

@@ -43,9 +43,10 @@ class RedisCopying(RedisStorePart):
         bounds = {"after": after, "till": until, "most": min(limit, _RECORDS_PER_CALL)}
         async for facts, some in self._walk("stretch", record_columns(kind) | bounds):
             if facts["broken"]:
-                named = f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_KEYS_SHOWN])}"
-                why = "cannot be read, because they were edited by hand; mend or delete them"
-                raise StoreError(f"{named} {why}")
+                raise StoreError(
+                    f"{self._calls.address}: {kind} {', '.join(facts['broken'][:_KEYS_SHOWN])} cannot be read, because "
+                    "they were edited by hand; mend or delete them"
+                )
             found += [read_whole_record(kind, packed) for packed in some]
             if len(found) >= limit:
                 break

@@ -70,9 +70,10 @@ class RedisEnqueuing(RedisStorePart):
             raise InvalidTransaction(_NO_TRANSACTIONS)
         if len(jobs) > MOST_JOBS:
             # In several calls, an error in between would leave some of them stored.
-            why = f"Redis stores up to {MOST_JOBS:,} of them or none, and serves no one else meanwhile"
-            many = f"{len(jobs):,} jobs are too many for one call"
-            raise InvalidArguments(f"{many}: {why}; enqueue them in several calls")
+            raise InvalidArguments(
+                f"{len(jobs):,} jobs are too many for one call: Redis stores up to {MOST_JOBS:,} of them or none, and serves "
+                "no one else meanwhile; enqueue them in several calls"
+            )
         if not jobs:
             return []
         hints, since = _hints_if_due_soon(jobs)

@@ -167,8 +167,9 @@ async def _next_message(subscription: Any, *, within: float) -> Any:
 
     The client's own way takes twice as long, and an idle worker waits for it whenever a job comes.
     """
-    read = subscription.connection.read_response
-    return await read(disable_decoding=True, timeout=within, disconnect_on_error=False)
+    return await subscription.connection.read_response(
+        disable_decoding=True, timeout=within, disconnect_on_error=False
+    )
 
 
 def _read_hint(text: str) -> Hint:

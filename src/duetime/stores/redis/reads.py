@@ -66,10 +66,12 @@ class RedisReads(RedisStorePart):
         tallies = read_waiting_tallies(waiting, most=most)
         tallies += map(read_tally, [*gated, *running])
         latest = await self._latest(most)
-        tallies += [tally for tally in latest if tally.state.terminal]
-        gates_whole, whole = gates["waiting"] < most, sum(tally.jobs for tally in latest) < most
-        queues = await self.queues()
-        return QueueCensus(queues=queues, tallies=tallies, gates_whole=gates_whole, history_whole=whole)
+        return QueueCensus(
+            queues=await self.queues(),
+            tallies=tallies + [tally for tally in latest if tally.state.terminal],
+            gates_whole=gates["waiting"] < most,
+            history_whole=sum(tally.jobs for tally in latest) < most,
+        )
 
     async def _latest(self, most: int) -> list[StateCount]:
         """Count the newest jobs, whatever their state."""

@@ -29,8 +29,9 @@ _POOLED: Final = (
     "and a dead worker is noticed only when its lease ends"
 )
 _MARIADB_NAMES = "version tx_isolation transaction_isolation log_bin binlog_format innodb_flush_log_at_trx_commit sync_binlog read_only"
-_SHOW = f"SHOW VARIABLES WHERE variable_name IN {tuple(_MARIADB_NAMES.split())}"
-_EXAMINE_MARIADB: Final = Statement("examine", _SHOW, ())
+_EXAMINE_MARIADB = Statement(
+    "examine", f"SHOW VARIABLES WHERE variable_name IN {tuple(_MARIADB_NAMES.split())}", ()
+)
 
 
 def check_schema(status: SchemaStatus, *, url: str) -> DoctorCheck:

@@ -142,7 +142,6 @@ class DriverHandlerTransaction(Protocol):
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
-        ...
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back; False if the transaction had been ended before.
@@ -160,11 +159,9 @@ class Driver(Protocol):
 
     async def open(self) -> None:
         """Connect."""
-        ...
 
     async def close(self) -> None:
         """Disconnect; safe to call twice."""
-        ...
 
     async def write(
         self,
@@ -209,7 +206,6 @@ class Driver(Protocol):
 
     def hint(self, hint: Hint) -> None:
         """Tell this process at once and others soon; never blocks, never fails."""
-        ...
 
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""

@@ -51,8 +51,9 @@ class SqlRetention(SqlSubject):
         found = yield Query(self._sql.prunable, {"after": after, "stretch": _PRUNED_AT_ONCE})
         last: JobId | None = found[-1][1] if len(found) == _PRUNED_AT_ONCE else None
         now: Instant = found[0][0] if found else 0
-        rows = [row for row in found if row[3] is not None]
-        ended = [Remains(job_id, State(state), *rest) for _, job_id, state, *rest in rows]
+        ended = [
+            Remains(job_id, State(state), *rest) for _, job_id, state, *rest in found if rest[0] is not None
+        ]
         old = [job for job in ended if retention.covers(job, now=now)]
         firsts = yield from self._first_latest(old, keep=retention.keep_per_schedule)
         gone = [job.id for job in old if not is_latest(job, firsts)]

@@ -163,8 +163,9 @@ class PooledDriver(ABC, Generic[C]):
         connector = self._connector
         if (connection := connector.taken(tx)) is not None:
             return PooledCallerTransaction(tx, connection, connector, clock=self._clock)
-        dialect, native = connector.sqlalchemy_name, connector.accepted
-        return take_sqlalchemy(tx, dialect=dialect, clock=self._clock, native=native)
+        return take_sqlalchemy(
+            tx, dialect=connector.sqlalchemy_name, clock=self._clock, native=connector.accepted
+        )
 
     def hint(self, hint: Hint) -> None:
         """Tell this process at once, and others in the background."""
@@ -196,10 +197,12 @@ class PooledDriver(ABC, Generic[C]):
         pool, option = self._open_connections().verbs, self._connector.errors.place.authority
         connection = await pool.acquire()
         raw: Any = getattr(connection, "raw", connection)
-        encrypt = f"set up TLS on the server, and add ?{option}=ca.pem to the URL"
-        verify = f"add ?{option}=ca.pem to the URL, with the certificate of who signed the server's"
         try:
-            tls = examine_tls(raw._transport, encrypt=encrypt, verify=verify)  # noqa: SLF001 -- has no public name
+            tls = examine_tls(
+                raw._transport,  # noqa: SLF001 -- no public name leads to it
+                encrypt=f"set up TLS on the server, and add ?{option}=ca.pem to the URL",
+                verify=f"add ?{option}=ca.pem to the URL, with the certificate of the authority that signed the server's",
+            )
         finally:
             pool.release(connection, keep=True)
         return [*found, tls]

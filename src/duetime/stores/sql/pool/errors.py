@@ -171,8 +171,9 @@ class DatabaseErrors(ABC):
         code = self.code(error)
         if code is None:
             return next((meaning for kind, meaning in self.by_type.items() if isinstance(error, kind)), None)
-        fitting = (meaning for prefix, meaning in self.meanings.items() if code.startswith(prefix))
-        return next(fitting, REFUSED)
+        return next(
+            (meaning for prefix, meaning in self.meanings.items() if code.startswith(prefix)), REFUSED
+        )
 
     def is_conflict(self, error: BaseException) -> bool:
         """Whether the whole script can be run again."""

@@ -97,8 +97,9 @@ class Checkpointer:
         if size > LONG_LOG:
             begun: Future[None] = Future()
             begun.set_running_or_notify_cancel()
-            work, name = partial(self._begin, size, begun), "duetime-sqlite-checkpoint"
-            thread = threading.Thread(target=work, name=name, daemon=True)
+            thread = threading.Thread(
+                target=self._begin, args=(size, begun), name="duetime-sqlite-checkpoint", daemon=True
+            )
             # There may be no other thread, as when the process ends.
             with suppress(RuntimeError):
                 thread.start()

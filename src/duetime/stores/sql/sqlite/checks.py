@@ -44,8 +44,9 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
     if not os.path.isdir(folder):
         raise StoreUnusable(f"the folder {folder} does not exist; create it: mkdir -p {folder}")
     if not make and not os.path.exists(path):
-        making = f"duetime migrate --url sqlite:///{path}"
-        raise NoSuchFile(f"there is no file {path}; check the URL, or make it: {making}")
+        raise NoSuchFile(
+            f"there is no file {path}; check the URL, or make it: duetime migrate --url sqlite:///{path}"
+        )
     kind = filesystem_type(path)
     if kind in _NETWORK:
         why = f"{path} is on a network file system ({kind}), where SQLite cannot lock safely"
@@ -56,8 +57,9 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        fix = f"give this user the right to write in {folder}"
-        raise StoreUnusable(f"{path} cannot be created ({error.strerror}); {fix}") from None
+        raise StoreUnusable(
+            f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
+        ) from None
     # The write-ahead log is in the same folder.
     for place in (folder, path):
         if not os.access(place, os.W_OK):

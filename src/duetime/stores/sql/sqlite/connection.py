@@ -217,9 +217,10 @@ class ConnectionThread:
             raise NotOpen(FORKED)
         me = threading.get_ident()
         if me in self._callers:
-            why = "a signal handler has interrupted this thread while it stored a job, and would wait for itself"
-            fix = "note what happened there, and enqueue where the handler has returned to"
-            raise StoreUnavailable(f"{why}; {fix}")
+            raise StoreUnavailable(
+                "a signal handler has interrupted this thread while it stored a job, and would wait for itself; "
+                "note what happened there, and enqueue where the handler has returned to"
+            )
         request = ConnectionRequest(work, name, grouped=True, single=single, hint=hint)
         is_taken = self._wanted or self._in_use.locked() or not self._queue.empty()
         if not is_taken and self._write_for(me, request):

@@ -62,8 +62,9 @@ class Database:
     async def open(self) -> None:
         """Start the threads and see that the file can be used."""
         if sqlite3.sqlite_version_info < OLDEST_VERSION:
-            fix = "use a Python that has SQLite 3.35 or later"
-            raise StoreUnusable(f"SQLite {sqlite3.sqlite_version} is too old; {fix}")
+            raise StoreUnusable(
+                f"SQLite {sqlite3.sqlite_version} is too old; use a Python that has SQLite 3.35 or later"
+            )
         try:
             await self.writer.start()
             await self.reader.start()
@@ -121,8 +122,9 @@ class Database:
 
     def connect_writer(self) -> sqlite3.Connection:
         """Return a connection that can write."""
-        durability = f"PRAGMA synchronous = {self._synchronous}"
-        return self._connect("PRAGMA journal_mode = WAL", _FIRST_READ, durability)
+        return self._connect(
+            "PRAGMA journal_mode = WAL", _FIRST_READ, f"PRAGMA synchronous = {self._synchronous}"
+        )
 
     def _connect_reader(self) -> sqlite3.Connection:
         return self._connect(_FIRST_READ, "PRAGMA query_only = 1")
@@ -192,9 +194,10 @@ class OpenFiles:
 
 
 def _lost(path: str) -> StoreLost:
-    gone = f"{path} was deleted or replaced while it was open, and what is written there is lost"
-    fix = "put it back or restore a backup, then restart every process that uses it"
-    return StoreLost(f"{gone}; nothing more is accepted: {fix}")
+    return StoreLost(
+        f"{path} was deleted or replaced while it was open, and what is written there is lost; nothing more is "
+        "accepted: put it back or restore a backup, then restart every process that uses it"
+    )
 
 
 def _fetch(connection: sqlite3.Connection, statement: str) -> object:

@@ -125,8 +125,9 @@ def _insert(*, body: str, table: str, columns: str | None) -> RewrittenStatement
 def _chosen(table: str) -> str:
     """Return the rows that were chosen, joined with the table; no column of both has one name."""
     listed = ", ".join(f"key_{n} {kind}" for n, (_, kind) in enumerate(PRIMARY_KEYS[table]))
-    pairs = (f"{{{table}}}.{name} = chosen.key_{n}" for n, (name, _) in enumerate(PRIMARY_KEYS[table]))
-    same = " AND ".join(pairs)
+    same = " AND ".join(
+        f"{{{table}}}.{name} = chosen.key_{n}" for n, (name, _) in enumerate(PRIMARY_KEYS[table])
+    )
     return f"{{each chosen: {listed}}} AS chosen {{in_order}} {{{table}}} {{by_key}} ON {same}"
 
 

@@ -92,8 +92,9 @@ def encode_new_schedules(schedules: Iterable[StoredSchedule]) -> str:
 
 def encode_schedule_changes(changes: Iterable[ScheduleUpdate]) -> str:
     """Encode schedules for `change_schedules`, each with what it must still be."""
-    edits = ((change.after, change.before) for change in changes)
-    return encode_batch((*_schedule(new), was.rev, was.fired_through) for new, was in edits if was)
+    return encode_batch(
+        (*_schedule(c.after), c.before.rev, c.before.fired_through) for c in changes if c.before
+    )
 
 
 def encode_entries(noted: Iterable[AuditEntry]) -> str:
