@@ -53,7 +53,7 @@ def open_store(
 
 
 def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
-    from duetime.stores.sql.sqlite.database import Database
+    from duetime.stores.sql.sqlite.database import Database, Synchronous
     from duetime.stores.sql.sqlite.dialect import SQLITE
     from duetime.stores.sql.sqlite.driver import SqliteDriver
     from duetime.stores.sql.store import SqlStore
@@ -62,23 +62,18 @@ def _sqlite(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool
     options = parse_options(query, {"synchronous"})
     path = _sqlite_path(rest)
     clock = clock or SystemClock()
-    database = Database(
-        path, synchronous=take_choice(options, "synchronous", _SYNCHRONOUS), make=auto_migrate
-    )
-    driver = SqliteDriver(database, clock=clock)
-    return SqlStore(
-        driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=auto_migrate or path is None
-    )
+    synchronous: Synchronous = take_choice(options, "synchronous", _SYNCHRONOUS)
+    driver = SqliteDriver(Database(path, synchronous=synchronous, make=auto_migrate), clock=clock)
+    makes = auto_migrate or path is None
+    return SqlStore(driver, SQLITE, namespace=namespace, clock=clock, url=url, auto_migrate=makes)
 
 
 def _sqlite_path(rest: str) -> str | None:
     if rest in {"", "/", "/:memory:"}:
         return None
     if not rest.startswith("/"):
-        raise ConfigError(
-            "the URL names a host, and SQLite has none; write sqlite:///jobs.db for a file here, or "
-            "sqlite:////var/lib/jobs.db from the root"
-        )
+        forms = "sqlite:///jobs.db for a file here, or sqlite:////var/lib/jobs.db from the root"
+        raise ConfigError(f"the URL names a host, and SQLite has none; write {forms}")
     path = os.path.expanduser(unquote(rest[1:]))
     if "\0" in path:
         raise ConfigError("the URL has a NUL (%00) in it, which no file name has; remove it")
@@ -146,9 +141,7 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
     _check_files(options, "ssl_ca")
     database = parsed.path.lstrip("/")
     if len(parsed.hosts) > 1:
-        raise ConfigError(
-            "a URL of MariaDB names one host; for several, use a proxy or a name that leads to them"
-        )
+        raise ConfigError("a URL of MariaDB names one host; for several, use a proxy or a name for all")
     if not database:
         raise ConfigError("the URL names no database; it looks like mariadb://user:password@host/database")
     try:

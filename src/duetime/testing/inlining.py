@@ -30,8 +30,7 @@ class inline:  # noqa: N801 - it is used like a function: `async with inline(sch
 
     def __enter__(self) -> Self:
         if self._scheduler.after_enqueue is not None:
-            text = "the scheduler runs its tasks inline already"
-            raise InvalidOption(text)
+            raise InvalidOption("the scheduler runs its tasks inline already")
         self._scheduler.after_enqueue = self._run
         return self
 

@@ -47,5 +47,4 @@ async def _run(store: Store, task: Request[P, R], job: NewJob) -> None:
             raise call.error
     (stored,) = await store.get([job.id])
     if not stored.state.terminal:
-        text = f"{job.task} put its job back, to be run again later; nothing was returned"
-        raise JobError(text)
+        raise JobError(f"{job.task} put its job back, to be run again later; nothing was returned")

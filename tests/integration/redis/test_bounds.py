@@ -108,7 +108,7 @@ async def test_a_rescue_takes_over_the_jobs_of_some_workers_at_a_time_and_blames
 async def test_a_purge_looks_at_some_jobs_at_a_time_wherever_those_of_the_queue_are(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_PURGE_LOOKS_AT", 10)
+    monkeypatch.setattr(control, "_JOBS_PER_CALL", 10)
     await store.enqueue([job(terms=GATED, queue="other") for _ in range(35)])
     await store.enqueue([job(task=f"task-{n % 3}") for n in range(15)] + [job(terms=GATED) for _ in range(5)])
     before = clock.now()
@@ -125,7 +125,7 @@ async def test_a_purge_looks_at_some_jobs_at_a_time_wherever_those_of_the_queue_
 async def test_a_purge_passes_nobody_over_though_others_take_jobs_meanwhile(
     store: RedisStore, client: Any, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_PURGE_LOOKS_AT", 3)
+    monkeypatch.setattr(control, "_JOBS_PER_CALL", 3)
     due = clock.now() - SECOND
     ids = await store.enqueue([job(due_at=due + 1) for _ in range(12)])
     before = clock.now()

@@ -18,12 +18,12 @@ MENDABLE = (StoreUnavailable, StoreUnusable, SchemaMismatch)
 
 def texts() -> Iterator[str]:
     yield from (*redis._UNUSABLE.values(), *redis._UNAVAILABLE.values())
-    for _, kind, text in redis._BY_TYPE:
+    for kind, text in redis._BY_TYPE.values():
         if issubclass(kind, MENDABLE):
             yield text
     for meaning in (
         *vars(meanings).values(),
-        *dict([*postgres._MEANINGS, *postgres._CLIENT_SIDE, *NETWORK_ERRORS]).values(),
+        *[*postgres._MEANINGS.values(), *postgres._CLIENT_SIDE.values(), *NETWORK_ERRORS.values()],
     ):
         if isinstance(meaning, meanings.ErrorMeaning) and issubclass(meaning.kind, MENDABLE):
             yield meaning.text

@@ -29,18 +29,14 @@ def examine_tls(transport: Any, *, encrypt: str, verify: str) -> DoctorCheck:
     local = is_local(transport.get_extra_info("peername"))
     tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
     if tls is None:
-        detail = (
-            "not encrypted; the server is on this host"
-            if local
-            else "not encrypted: others on the network can read it"
-        )
-        return DoctorCheck(name="tls", ok=local, detail=detail, fix=None if local else encrypt)
+        detail = "; the server is on this host" if local else ": others on the network can read it"
+        return DoctorCheck.of("tls", local, f"not encrypted{detail}", encrypt)
     cipher = tls.cipher()
     detail = f"{tls.version()}, {cipher[0] if cipher else 'no cipher'}"
     if tls.context.verify_mode is not ssl.CERT_REQUIRED:
         detail += "; the certificate of the server is not checked: another server may have answered"
-        return DoctorCheck(name="tls", ok=local, detail=detail, fix=None if local else verify)
+        return DoctorCheck.of("tls", local, detail, verify)
     checked = "certificate and host name of the server are checked"
     if not tls.context.check_hostname:
         checked = "the certificate of the server is checked, its host name is not"
-    return DoctorCheck(name="tls", ok=True, detail=f"{detail}; {checked}")
+    return DoctorCheck.of("tls", ok=True, detail=f"{detail}; {checked}")

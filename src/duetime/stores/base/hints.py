@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator
+from typing import Any
 
 from duetime.stores.base import Hint
 
@@ -60,6 +61,20 @@ class HintSubscribers:
                 listener.put(hint)
             else:
                 listener.notify(hint)
+
+    async def hints_while(
+        self, listen: Callable[[HintSubscriber], Coroutine[Any, Any, None]]
+    ) -> AsyncGenerator[Hint]:
+        """Yield hints as they come; meanwhile a task listens for those of other processes, and passes them on."""
+        with self.listening() as subscriber:
+            task = asyncio.create_task(listen(subscriber), name="duetime-listen")
+            try:
+                async for hint in subscriber.hints():
+                    yield hint
+            finally:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
 
     @contextlib.contextmanager
     def listening(self) -> Generator[HintSubscriber]:

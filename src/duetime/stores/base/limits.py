@@ -74,7 +74,7 @@ class LimitedClaiming(ABC, Generic[S]):
 
     async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
         """Hand out due jobs that limits let through; while none may start, this writes nothing."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+        if demand.pointless:
             return LimitedClaims([], None)
         walk = self._walks[demand.worker, demand.tasks]
         seen_at: Instant = 0

@@ -125,11 +125,9 @@ class MovingStore(Protocol):
 
         A record whose key is there and is not to go stays as it is. No one is hinted, and nothing is counted or judged.
         """
-        ...
 
     async def set_moved(self, note: str | None) -> None:
         """Note that the work goes on elsewhere, so that no worker is registered here any more; `None`: it is here."""
-        ...
 
 
 class HandlerTransaction(Protocol):
@@ -159,11 +157,9 @@ class HandlerTransaction(Protocol):
         Raises `TimeoutError` when it took too long, `ClaimLost` when the claim does not hold any more, and `TransactionMisused` when the handler has
         ended the transaction itself. When the answer to the commit is lost, what came of it is looked up.
         """
-        ...
 
     async def abandon(self, error: BaseException) -> None:
         """Roll back because of an error; raises `TransactionMisused` when there is nothing left to roll back."""
-        ...
 
 
 class JobStore(Protocol):
@@ -227,7 +223,6 @@ class JobStore(Protocol):
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""
-        ...
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         """Write each change whose fence still holds and return their tokens; others change nothing.
@@ -238,7 +233,6 @@ class JobStore(Protocol):
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced; the latest progress counts, a log part is stored once."""
-        ...
 
     def lend(self, *, timeout: Micros) -> HandlerTransaction:
         """Return a transaction for a handler, which begins when it is told to; raises nothing by itself.
@@ -271,7 +265,6 @@ class WorkerStore(Protocol):
 
     async def retire(self, worker: WorkerId) -> None:
         """Mark a worker as stopped; its claims, if any are left, can be rescued at once, its commands are dropped."""
-        ...
 
     async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[PeerWorker]:
         """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
@@ -299,7 +292,6 @@ class CommandStore(Protocol):
 
     async def finish_command(self, command: CommandId, outcome: str) -> None:
         """Record what came of a command; one that has an outcome already keeps it."""
-        ...
 
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""
@@ -330,11 +322,9 @@ class ControlStore(Protocol):
 
     async def pause_queue(self, queue: str, *, reason: str | None) -> None:
         """Hand out nothing more from a queue."""
-        ...
 
     async def resume_queue(self, queue: str) -> None:
         """Hand out jobs of a queue again."""
-        ...
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many.
@@ -345,7 +335,6 @@ class ControlStore(Protocol):
 
     async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
         """Limit how many jobs of a queue run at once and start in a period, from now on; `None` for no limit."""
-        ...
 
     async def prune_gates(self) -> int:
         """Forget some of the gates that no job needs; return how many."""
@@ -431,11 +420,9 @@ class Store(
 
         `check=False` only connects, for those who look at the schema or mend it.
         """
-        ...
 
     async def close(self) -> None:
         """Let go of every connection and thread; safe to call twice."""
-        ...
 
     async def migrate(self) -> SchemaStatus:
         """Bring the tables to this code's version; any number of processes may try at once."""

@@ -27,17 +27,9 @@ _GIVE_UP_SPACING: Final = 1.0
 
 CONNECT_TIMEOUT: Final = 5.0
 """How long it may take to open a connection, in seconds."""
-_UNACKNOWLEDGED: Final = 15_000
-"""After how many milliseconds without an acknowledgement the kernel ends a connection."""
-_KEEPALIVE: Final = {
-    "TCP_KEEPIDLE": 10,
-    "TCP_KEEPINTVL": 5,
-    "TCP_KEEPCNT": 3,
-    "TCP_USER_TIMEOUT": _UNACKNOWLEDGED,
-}
-SOCKET_OPTIONS: Final = {
-    getattr(socket, name): value for name, value in _KEEPALIVE.items() if hasattr(socket, name)
-}
+# The last: after how many milliseconds without an acknowledgement the kernel ends a connection.
+_TCP: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 15_000}
+SOCKET_OPTIONS: Final = {getattr(socket, name): _TCP[name] for name in _TCP if hasattr(socket, name)}
 """What makes the kernel notice a peer that is gone, where the platform knows it."""
 
 

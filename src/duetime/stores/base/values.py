@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from duetime.errors import StoreError
 from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.limits import Gate
-from duetime.model.queues import Registry
+from duetime.model.queues import LIVE, Registry
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
+
+_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,11 @@ class ClaimRequest:
     """Only jobs whose priority number is smaller, that is, more urgent ones."""
     limits: Mapping[str, Gate] = field(default_factory=dict[str, Gate])
     """For `claim_limited`: the limits of tasks, as this worker's code has them; others have none."""
+
+    @property
+    def pointless(self) -> bool:
+        """Whether nothing can be claimed for it."""
+        return self.limit <= 0 or not self.queues or not self.tasks
 
     @property
     def wanted(self) -> dict[str, int]:
@@ -237,6 +244,17 @@ class JobFilter:
     """Only jobs with smaller ids: the cursor of the next page."""
     limit: int = 50
 
+    @property
+    def wants_live(self) -> bool:
+        """Whether it asks for jobs that have not ended."""
+        return self.state in {State.PENDING, State.RUNNING} or self.registry in LIVE
+
+    @property
+    def wants_unsuccessful(self) -> bool:
+        """Whether it asks for jobs that ended without success."""
+        ended_so = self.state is not None and self.state.terminal and self.state is not State.SUCCEEDED
+        return ended_so or self.registry in _UNSUCCESSFUL
+
 
 class Hint(NamedTuple):
     """Something may have changed; hints may be spurious and may be lost."""
@@ -256,12 +274,16 @@ class DoctorCheck:
     fix: str | None = None
 
     @classmethod
+    def of(cls, name: str, ok: object, detail: str, fix: str | None = None) -> Self:
+        """Return a finding; how to mend it is told only where something is wrong."""
+        return cls(name=name, ok=bool(ok), detail=detail, fix=None if ok else fix)
+
+    @classmethod
     def refused(cls, name: str, error: StoreError) -> Self:
         """Tell of what a store has refused: its errors say what is wrong and, behind the last semicolon, what to do."""
         detail, semicolon, fix = str(error).rpartition("; ")
-        if not semicolon:
-            return cls(name=name, ok=False, detail=fix, fix="see the log of the server")
-        return cls(name=name, ok=False, detail=detail, fix=fix)
+        detail, fix = (detail, fix) if semicolon else (fix, "see the log of the server")
+        return cls.of(name, ok=False, detail=detail, fix=fix)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

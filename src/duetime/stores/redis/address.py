@@ -35,9 +35,8 @@ from duetime.stores.base.timeouts import (
 )
 from duetime.version import VERSION
 
-SCHEMES: Final = frozenset(
-    {"redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"}
-)
+_FORMS: Final = "", "+cluster", "+sentinel"
+SCHEMES: Final = (*(f"redis{form}" for form in _FORMS), *(f"rediss{form}" for form in _FORMS), "unix")
 OPTIONS: Final = frozenset({
     "pool", "strict", "timeout", "db",
     "ssl_ca_certs", "ssl_certfile", "ssl_keyfile", "ssl_cert_reqs", "ssl_check_hostname",
@@ -79,9 +78,7 @@ class RedisAddress:
         """Read a URL; raises `ConfigError` for what it cannot mean."""
         scheme = scheme_of(url)
         if scheme not in SCHEMES:
-            raise ConfigError(
-                f"{scheme}:// is not a way to reach Redis; use one of {', '.join(sorted(SCHEMES))}"
-            )
+            raise ConfigError(f"{scheme}:// is not a way to reach Redis; use one of {', '.join(SCHEMES)}")
         parsed = parse_url(url, options=OPTIONS)
         options = parsed.options
         if scheme.endswith("+sentinel") and not parsed.path.strip("/"):
@@ -89,9 +86,8 @@ class RedisAddress:
         if scheme == "unix" and parsed.hosts:
             raise ConfigError("unix:// leads to a socket and names no host: unix:///run/redis.sock")
         if "+" not in scheme and len(parsed.hosts) > 1:
-            raise ConfigError(
-                "several hosts are for Sentinel or a cluster: redis+sentinel:// or redis+cluster://"
-            )
+            schemes = "redis+sentinel:// or redis+cluster://"
+            raise ConfigError(f"several hosts are for Sentinel or a cluster: {schemes}")
         return cls(
             scheme=scheme,
             hosts=parsed.hosts,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
@@ -11,32 +10,22 @@ from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
 from duetime.model.job import JobId
 from duetime.model.limits import UNLIMITED, Gate
-from duetime.model.outcome import decide, recalled
 from duetime.model.retention import Remains, Retention, is_latest, note_on, outlived
-from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant, Micros
 from duetime.stores.base import CancelAnswer, Hint, PruneResult, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base.jobs import given_back
+from duetime.stores.redis import rows
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import (
-    JobWithClaim,
-    NamedValues,
-    gate_fields,
-    read_job,
-    read_job_with_claim,
-    read_remains,
-)
 from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
 
 A = TypeVar("A", CancelAnswer, SnoozeAnswer, ReleaseAnswer)
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _JOBS_PER_CALL: Final = 1_000
-"""How many jobs one call reads or changes."""
-_PURGE_LOOKS_AT: Final = 1_000
-"""How many jobs one call of a purge looks at."""
+"""How many jobs one call reads, looks at or changes."""
 _UNDECIDED: Final = "undecided"
 _UNTOUCHED: Final = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
 
@@ -49,7 +38,7 @@ class RedisControl(RedisStorePart):
         records: list[StoredJob] = []
         for some in _pieces(ids):
             answer = await self._calls.read("get", {"ids": some}, rows=len(some))
-            records += [read_job(row, answer.now) for row in answer.rows]
+            records += [rows.read_job(row, answer.now) for row in answer.rows]
         return records
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
@@ -74,15 +63,10 @@ class RedisControl(RedisStorePart):
         waiting = list(answers)
         for _ in range(_TRIES):
             found = await self._standing(waiting)
-            answers |= {
-                job_id: _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
-                for job_id, standing in found.items()
-            }
-            held = [
-                standing
-                for standing in found.values()
-                if standing.job.state is State.RUNNING and (force or standing.job.started_at is None)
-            ]
+            for job_id, standing in found.items():
+                answers[job_id] = _UNTOUCHED.get(standing.job.state, ReleaseAnswer.FINISHED)
+            running = [one for one in found.values() if one.job.state is State.RUNNING]
+            held = [one for one in running if force or one.job.started_at is None]
             if not held:
                 return answers
             request = {"changes": [_release_request(standing) for standing in held], "force": force}
@@ -101,7 +85,7 @@ class RedisControl(RedisStorePart):
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
         answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
-        called: dict[JobId, list[NamedValues]] = {}
+        called: dict[JobId, list[rows.NamedValues]] = {}
         for _ in range(_TRIES):
             asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
             request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}
@@ -112,7 +96,7 @@ class RedisControl(RedisStorePart):
                 self._calls.subscribers.notify(Hint("worker", worker))
             if not undecided:
                 return {job_id: CancelAnswer(answer) for job_id, answer in answers.items()}
-            for standing in (read_job_with_claim(row, facts["now"]) for row in undecided):
+            for standing in (rows.read_job_with_claim(row, facts["now"]) for row in undecided):
                 called[standing.job.id] = callbacks_of_cancelled(standing, reason=reason)
         raise StoreUnavailable("jobs that were to be cancelled changed again and again")
 
@@ -126,18 +110,13 @@ class RedisControl(RedisStorePart):
 
     async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
         """Limit a queue, or no longer."""
-        request = {"queue": queue, **gate_fields(limit or UNLIMITED)}
+        request = {"queue": queue, **rows.gate_fields(limit or UNLIMITED)}
         await self._calls.write("set_queue_limit", request, hints=[Hint("jobs")])
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
-        asked: NamedValues = {
-            "queue": queue,
-            "before": before,
-            "after": {},
-            "limit": limit,
-            "most": _PURGE_LOOKS_AT,
-        }
+        asked: rows.NamedValues = {"queue": queue, "before": before, "after": {}}
+        asked |= {"limit": limit, "most": _JOBS_PER_CALL}
         purged = 0
         async for facts, _ in self._walk("purgeable", asked):
             if some := facts["ids"][: limit - purged]:
@@ -151,7 +130,7 @@ class RedisControl(RedisStorePart):
         """Look at a stretch of jobs behind one, oldest first, and remove what is old."""
         facts, found = await self._calls.read("prunable", {"after": after, "most": _JOBS_PER_CALL})
         now, last = facts["now"], facts.get("last")
-        ended = [read_remains(row) for row in found]
+        ended = [rows.read_remains(row) for row in found]
         old = [job for job in ended if retention.covers(job, now=now)]
         firsts = await self._first_latest(old, keep=retention.keep_per_schedule)
         gone = [job.id for job in old if not is_latest(job, firsts)]
@@ -197,15 +176,8 @@ async def _in_pieces(
     return answers
 
 
-def _release_request(standing: JobWithClaim) -> NamedValues:
+def _release_request(standing: rows.JobWithClaim) -> rows.NamedValues:
     """Return what to write for a job that is taken away, with the claim that must still hold."""
     job = standing.job
-    change = decide(
-        claim_that_takes_over(standing, claim_id=new_token()),
-        recalled(started=job.started_at is not None),
-        policy=NO_RETRIES,
-        started_at=job.started_at,
-        now=standing.now,
-        rng=random.Random(),
-    )
+    change = given_back(claim_that_takes_over(standing, claim_id=new_token()), job.started_at)
     return settlement_request(change, standing) | {"old_fence": job.fence, "old_claim_id": standing.claim_id}

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from duetime.errors import StoreError
 from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind, RecordRow, WholeRecord
+from duetime.stores.base.jobs import read_progress
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues, read_progress
+from duetime.stores.redis.rows import NamedValues
 
 _RECORDS_PER_CALL: Final = 500
 """How many records a call reads at the most."""
@@ -110,11 +111,8 @@ def _read_value(name: str, text: str | None) -> str | int | None:
 
 def _named_columns(columns: Sequence[str], values: RecordRow) -> NamedValues:
     """Name what there is; what a missing field stands for need not be said."""
-    row: NamedValues = {
-        name: value
-        for name, value in zip(columns, values, strict=True)
-        if value is not None and value != _COLUMN_DEFAULTS.get(name)
-    }
+    told = [(name, value) for name, value in zip(columns, values, strict=True) if value is not None]
+    row: NamedValues = {name: value for name, value in told if value != _COLUMN_DEFAULTS.get(name)}
     if "starts" in row:
         row["starts"] = row["starts"][1:-1]
     return row

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -13,7 +12,6 @@ from typing import Any, Final, NoReturn
 from duetime.errors import (
     InvalidArguments,
     InvalidTransaction,
-    KeyTaken,
     StoreUnavailable,
     TransactionMisused,
     Unsupported,
@@ -24,12 +22,12 @@ from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction, Hint
+from duetime.stores.base.jobs import job_hints, key_taken, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.redis.address import MOST_JOBS
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import alike_jobs_fields, entry_fields, job_fields
 
-log = logging.getLogger("duetime.store")
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _NO_TRANSACTIONS: Final = (
@@ -79,9 +77,8 @@ class RedisEnqueuing(RedisStorePart):
         if not jobs:
             return []
         hints, since = _hints_if_due_soon(jobs)
-        write = partial(
-            self._calls.write, "enqueue", hints=hints, since=since, rows=len(jobs), repeatable=True
-        )
+        told = partial(self._calls.write, "enqueue", hints=hints, since=since)
+        write = partial(told, rows=len(jobs), repeatable=True)
         noted = [entry_fields(entry) for entry in entries]
         if (alike := alike_jobs_fields(jobs)) is not None:
             await write({"alike": alike, "entries": noted})
@@ -119,23 +116,13 @@ class RedisEnqueuing(RedisStorePart):
         return NoTransaction()
 
 
-def hints_for_jobs(jobs: Iterable[NewJob]) -> tuple[Hint, ...]:
-    """Return what wakes workers for new jobs."""
-    pending = [job for job in jobs if job.state is State.PENDING]
-    if not pending:
-        return ()
-    # Workers that know a limited task expect its jobs; those of a schedule come unannounced.
-    limited = any(job.schedule is not None and job.terms.gate is not None for job in pending)
-    return (Hint("jobs"), Hint("limits")) if limited else (Hint("jobs"),)
-
-
-def _hints_if_due_soon(jobs: Sequence[NewJob]) -> tuple[tuple[Hint, ...], Instant | None]:
+def _hints_if_due_soon(jobs: Sequence[NewJob]) -> tuple[list[Hint], Instant | None]:
     """Return what wakes workers for jobs that are due soon, and when that is, if only the server can tell."""
     soon = due_soon(jobs, None)
     if soon is False:
-        return (), None
+        return [], None
     first = min(job.due_at for job in jobs if job.due_at is not None) if soon is None else None
-    return hints_for_jobs(jobs), None if first is None else first - SOON
+    return job_hints(jobs), None if first is None else first - SOON
 
 
 @dataclass(slots=True)
@@ -172,7 +159,7 @@ class EnqueuePlan:
         if holder is not None:
             match decide_key(key, holder, now=self.now):
                 case KeyDecision.REFUSE:
-                    raise _key_taken(job, key, holder)
+                    raise key_taken(job, key, holder)
                 case KeyDecision.JOIN:
                     self._ids[job.id] = holder.id
                     if job.payload != holder.payload:
@@ -190,17 +177,6 @@ class EnqueuePlan:
 
     def stored_ids(self, jobs: Sequence[NewJob], ids: Sequence[JobId]) -> list[JobId]:
         """Return where requests are stored, given what came of the steps; log those that are not stored as they were made."""
-        for job, served_by in self._mismatches:
-            log.warning(
-                "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
-                job.task,
-                job.key and job.key.value,
-                served_by,
-            )
+        warn_of_mismatches(self._mismatches)
         stored = {step["id"]: job_id for step, job_id in zip(self.steps, ids, strict=True)} | self._ids
         return [stored[job.id] for job in jobs]
-
-
-def _key_taken(job: NewJob, key: Key, holder: KeyHolder) -> KeyTaken:
-    text = f"{job.task} has the job {holder.id} ({holder.state}) under the key {key.value!r} already"
-    return KeyTaken(text, key=key.value, job_id=holder.id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from redis import exceptions
@@ -35,11 +36,7 @@ _UNAVAILABLE: Final = {
 }
 _BY_TEXT: Final = ((StoreUnusable, _UNUSABLE), (StoreUnavailable, _UNAVAILABLE))
 """A code begins what the server said; words with a space in them may stand anywhere."""
-_TOLD_BY_TEXT: Final = (
-    exceptions.ResponseError,
-    exceptions.ConnectionError,
-    exceptions.RedisClusterException,
-)
+_TOLD_BY_TEXT: Final = exceptions.ResponseError, exceptions.ConnectionError, exceptions.RedisClusterException
 """The errors whose text tells more than their type."""
 _CODE_OF_TYPE: Final[dict[type[Exception], str]] = {
     exceptions.ReadOnlyError: "READONLY",
@@ -51,32 +48,25 @@ _CODE_OF_TYPE: Final[dict[type[Exception], str]] = {
 }
 """The driver takes these codes off the front of what the server said."""
 
+_LOGIN_REFUSED: Final = "{place} refuses the user or the password in the URL ({error}); check both"
+_MOVING: Final = (
+    "{place} moves our keys to another server ({error}); wait for that, or end it with CLUSTER SETSLOT"
+)
+_CLUSTER: Final = "the cluster at {place} cannot serve us: {error}; see CLUSTER INFO"
 _SILENT: Final = "{place} did not answer in time; see whether it is busy or cut off"
 _UNREACHABLE: Final = "{place} cannot be reached: {error}; check that it runs, and host and port in the URL"
-_BY_TYPE: Final[tuple[tuple[type[Exception], type[DuetimeError], str], ...]] = (
-    (InjectedFault, StoreUnavailable, "{error}"),
-    (
-        exceptions.AuthenticationError,
-        StoreUnusable,
-        "{place} refuses the user or the password in the URL ({error}); check both",
-    ),
-    (exceptions.TimeoutError, StoreUnavailable, _SILENT),
-    (exceptions.ConnectionError, StoreUnavailable, _UNREACHABLE),
-    (
-        exceptions.ClusterError,
-        StoreUnavailable,
-        "{place} moves our keys to another server ({error}); wait until it has, or end it with CLUSTER SETSLOT",
-    ),
-    (exceptions.RedisError, StoreError, "{place} refused a call: {error}"),
-    (
-        exceptions.RedisClusterException,
-        StoreUnavailable,
-        "the cluster at {place} cannot serve us: {error}; see CLUSTER INFO",
-    ),
-    (TimeoutError, StoreUnavailable, _SILENT),
-    (OSError, StoreUnavailable, _UNREACHABLE),
-    (ValueError, ConfigError, "the URL for {place} cannot be used: {error}"),
-)
+_BY_TYPE: Final[Mapping[type[Exception], tuple[type[DuetimeError], str]]] = {
+    InjectedFault: (StoreUnavailable, "{error}"),
+    exceptions.AuthenticationError: (StoreUnusable, _LOGIN_REFUSED),
+    exceptions.TimeoutError: (StoreUnavailable, _SILENT),
+    exceptions.ConnectionError: (StoreUnavailable, _UNREACHABLE),
+    exceptions.ClusterError: (StoreUnavailable, _MOVING),
+    exceptions.RedisError: (StoreError, "{place} refused a call: {error}"),
+    exceptions.RedisClusterException: (StoreUnavailable, _CLUSTER),
+    TimeoutError: (StoreUnavailable, _SILENT),
+    OSError: (StoreUnavailable, _UNREACHABLE),
+    ValueError: (ConfigError, "the URL for {place} cannot be used: {error}"),
+}
 """Looked through in order; the narrower come first."""
 
 
@@ -89,7 +79,7 @@ def translate(error: Exception, place: str) -> Exception:
             for words, text in texts.items():
                 if code.startswith(words) or (" " in words and words in said):
                     return kind(text.format(place=place, error=said))
-    for source, kind_, text in _BY_TYPE:
+    for source, (kind_, text) in _BY_TYPE.items():
         if isinstance(error, source):
             return kind_(text.format(place=place, error=said))
     return error

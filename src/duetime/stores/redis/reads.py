@@ -11,7 +11,7 @@ from typing import Any, Final
 from duetime.model.ids import first_id_of
 from duetime.model.job import join_tags
 from duetime.model.limits import Gate
-from duetime.model.queues import LIVE, QueueCensus, Registry, StateCount, StoredQueue, registry_of
+from duetime.model.queues import QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
 from duetime.stores.base import JobFilter
@@ -22,9 +22,6 @@ JOBS_PER_CALL: Final = 500
 """How many jobs one call looks at."""
 AFTER_ALL_IDS: Final = "\N{TILDE}"
 """What comes after every id."""
-_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
-_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
-_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 class RedisReads(RedisStorePart):
@@ -90,18 +87,14 @@ class RedisReads(RedisStorePart):
 def search_request(where: JobFilter) -> NamedValues:
     """Say which jobs are wanted, and along which list they are looked for."""
     index, part = _index(where)
+    same = {"task": where.task, "queue": where.queue, "schedule": where.schedule, "unique_key": where.key}
     return {
         "index": index,
         "part": part,
         "back": True,
         "after": where.before or AFTER_ALL_IDS,
         "from": None if where.since is None else first_id_of(where.since),
-        "same": {
-            "task": where.task,
-            "queue": where.queue,
-            "schedule": where.schedule,
-            "unique_key": where.key,
-        },
+        "same": same,
         "since": where.since,
         "tag": where.tag and join_tags((where.tag,)),
         "standings": _standings(where),
@@ -113,10 +106,7 @@ def search_request(where: JobFilter) -> NamedValues:
 def _index(where: JobFilter) -> tuple[str, str | None]:
     if where.schedule is not None:
         return "history", where.schedule
-    if where.state in _LIVE_STATES or where.registry in LIVE:
-        return "live", None
-    seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
-    return ("unsuccessful", None) if seldom else ("jobs", None)
+    return "live" if where.wants_live else "unsuccessful" if where.wants_unsuccessful else "jobs", None
 
 
 def _standings(where: JobFilter) -> dict[str, bool] | None:

@@ -25,6 +25,7 @@ from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.model.worker import Command, NewCommand, WorkerInfo
 from duetime.stores.base import ClaimRequest
+from duetime.stores.base.jobs import read_progress
 
 NamedValues = dict[str, Any]
 T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command)
@@ -111,11 +112,8 @@ _TERMS: Final = tuple(JobTerms.__dataclass_fields__)
 
 def job_fields(job: NewJob) -> NamedValues:
     """Name what a request says, without what it leaves open."""
-    row: NamedValues = {
-        name: value
-        for (name, default), value in zip(_FIELD_DEFAULTS.items(), job, strict=False)
-        if value != default
-    }
+    said = zip(_FIELD_DEFAULTS.items(), job, strict=False)
+    row: NamedValues = {name: value for (name, default), value in said if value != default}
     row["payload"] = clean_text(job.payload)
     if not job.plain:
         terms, key = job.terms, job.key
@@ -198,22 +196,14 @@ def change_fields(asked: ScheduleUpdate) -> NamedValues:
     }
 
 
+_MOVES: Final = "name", "rev", "expected", "fired_through", "next_at", "made", "cancels", "pause", "resumes"
+
+
 def firing_fields(asked: Firing) -> NamedValues:
     """Name how a schedule moves on, and what it must still be."""
-    return {
-        "name": asked.name,
-        "rev": asked.rev,
-        "expected": asked.expected,
-        "fired_through": asked.fired_through,
-        "next_at": asked.next_at,
-        "made": asked.made,
-        "jobs": [job_fields(job) for job in asked.jobs],
-        "cancels": asked.cancels,
-        "pause": asked.pause,
-        "resumes": asked.resumes,
-        "who": ITSELF,
-        "entries": [entry_fields(noted) for noted in asked.entries()],
-    }
+    moves = {name: getattr(asked, name) for name in _MOVES}
+    jobs, entries = map(job_fields, asked.jobs), map(entry_fields, asked.entries())
+    return moves | {"who": ITSELF, "jobs": list(jobs), "entries": list(entries)}
 
 
 def cut_fields(asked: SpanCut) -> NamedValues:
@@ -223,18 +213,13 @@ def cut_fields(asked: SpanCut) -> NamedValues:
     return {"id": asked.id, "was": (was.first, was.last, was.count), "left": rest}
 
 
+_DEMANDS: Final = "worker", "claim_id", "queues", "limit", "tasks", "ahead", "below_priority"
+
+
 def demand_fields(asked: ClaimRequest) -> NamedValues:
     """Name what a worker can take on."""
-    return {
-        "worker": asked.worker,
-        "claim_id": asked.claim_id,
-        "queues": asked.queues,
-        "limit": asked.limit,
-        "tasks": asked.tasks,
-        "ahead": asked.ahead,
-        "unstarted": asked.unstarted or asked.ahead > 0,
-        "below_priority": asked.below_priority,
-    }
+    said = {name: getattr(asked, name) for name in _DEMANDS}
+    return said | {"unstarted": asked.unstarted or asked.ahead > 0}
 
 
 def gate_fields(rule: Gate) -> NamedValues:
@@ -257,14 +242,9 @@ def success_words(changes: Iterable[Settlement]) -> list[object]:
     """Name, one after the other, the claims of runs that went well, when they ran, and what they returned."""
     told: list[object] = []
     for change in changes:
-        result = change.result
-        told += (
-            *change.token,
-            # As text, which is what it becomes there, and takes longer.
-            str(change.started_at),
-            str(change.finished_at),
-            result is not None and clean_text(result),
-        )
+        result = change.result is not None and clean_text(change.result)
+        # Times as text, which is what they become there, and takes longer.
+        told += (*change.token, str(change.started_at), str(change.finished_at), result)
     return told
 
 
@@ -295,11 +275,6 @@ def log_part_fields(parts: Iterable[NewLogPart]) -> list[NamedValues]:
         | dict(zip(("first", "past"), part.drop or (), strict=False))
         for part in parts
     ]
-
-
-def read_progress(fraction: float | None) -> float | None:
-    """Round what the server has kept with too many digits."""
-    return None if fraction is None else round(float(fraction), 6)
 
 
 def read_job(row: Sequence[Any], now: Instant) -> StoredJob:

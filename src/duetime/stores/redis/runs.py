@@ -15,32 +15,18 @@ from duetime.model.callbacks import call_back
 from duetime.model.explain.facts import LimitFacts
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.limits import LimitedJob, MeasuredLimit, choose_limited, gate_rule, next_opening
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, checked_claim, unreadable_row
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId
-from duetime.stores.base import ClaimRequest, Hint, NextDue, OrphanedJob, QueueOutlook
+from duetime.stores.base import ClaimRequest, NextDue, OrphanedJob, QueueOutlook
+from duetime.stores.base.jobs import settled_hints
 from duetime.stores.base.limits import LimitedClaiming, LimitSurvey
+from duetime.stores.redis import rows
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import (
-    EXTRAS,
-    JobWithClaim,
-    NamedValues,
-    ServerAnswer,
-    demand_fields,
-    gate_fields,
-    job_fields,
-    log_part_fields,
-    progress_fields,
-    read_gate,
-    read_record,
-    settlement_fields,
-    success_words,
-    token_fields,
-)
 
 _FIRST_EXTRA: Final = Claim._fields.index("failures")
 _TEXT_EXTRAS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
@@ -55,23 +41,20 @@ _LATEST_JOBS_PER_LOOK: Final = 100
 _PRUNED_GATES_PER_CALL: Final = 1_000
 
 
-def read_claims(answer: ServerAnswer) -> list[Claim]:
+def read_claims(answer: rows.ServerAnswer) -> list[Claim]:
     """Read claims; a row that was edited by hand is handed out as it is, to fail alone."""
     claim_id, now = answer.facts.get("claim_id", ""), answer.facts["now"]
     claims: list[Claim] = []
     for job_id, fence, due_at, line, payload, extras in answer.rows:
         queue, priority, task = _split_line(line)
-        claims.append(
-            Claim(
-                job_id, fence, claim_id, task, payload, queue, priority, due_at, now, *_extra_columns(extras)
-            )
-        )
+        own = job_id, fence, claim_id, task, payload, queue, priority, due_at, now
+        claims.append(Claim(*own, *_extra_columns(extras)))
     return claims
 
 
-def read_rescued_jobs(answer: ServerAnswer) -> list[OrphanedJob]:
+def read_rescued_jobs(answer: rows.ServerAnswer) -> list[OrphanedJob]:
     """Read claims on what dead workers had, with who that was and since when it ran."""
-    claims = read_claims(ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
+    claims = read_claims(rows.ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
     return [
         OrphanedJob(claim, row[-2], row[-1], blamed=False, suspected=claim.due_at <= claim.claimed_at)
         for claim, row in zip(claims, answer.rows, strict=True)
@@ -94,7 +77,7 @@ def _extra_columns(extras: str) -> tuple[Any, ...]:
     except (msgspec.MsgspecError, RecursionError) as error:
         # The server is less strict.
         problem = unreadable_row(f"extras is {shown(extras)}: {error}")
-    values = [_extra_value(name, given.get(name)) for name in EXTRAS]
+    values = [_extra_value(name, given.get(name)) for name in rows.EXTRAS]
     claim = checked_claim(Claim("", 0, "", "", "", "", 0, 0, 0, *values))
     return (claim if problem is None else claim._replace(problem=problem))[_FIRST_EXTRA:]
 
@@ -108,9 +91,9 @@ def _extra_value(name: str, told: Any) -> Any:
         return told
 
 
-def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[str, Any]:
+def settlement_request(told: Settlement, standing: rows.JobWithClaim | None) -> dict[str, Any]:
     """Name what a settlement says, without what it leaves open, and with what is called back because of it."""
-    row = settlement_fields(as_stored(told) if told.fleeting else told)
+    row = rows.settlement_fields(as_stored(told) if told.fleeting else told)
     new_jobs = list(told.new_jobs)
     if standing is not None:
         row["requested"] = standing.job.cancel_requested_at is not None
@@ -118,13 +101,13 @@ def settlement_request(told: Settlement, standing: JobWithClaim | None) -> dict[
         called = call_back(_job_as_ended(told, standing))
         new_jobs += [] if called is None else [called]
     if new_jobs:
-        row["new_jobs"] = [job_fields(job) for job in new_jobs]
+        row["new_jobs"] = [rows.job_fields(job) for job in new_jobs]
     if told.attempt == SNOOZED and told.token.fence > MAX_SNOOZED:
         row["trim"] = told.token.fence - MAX_SNOOZED
     return row
 
 
-def _job_as_ended(told: Settlement, standing: JobWithClaim) -> StoredJob:
+def _job_as_ended(told: Settlement, standing: rows.JobWithClaim) -> StoredJob:
     """Return a job as it will be once a settlement is written."""
     asked = standing.job.cancel_requested_at is not None
     stopped = asked and told.state in {State.PENDING, State.CANCELLED}
@@ -143,14 +126,14 @@ def _job_as_ended(told: Settlement, standing: JobWithClaim) -> StoredJob:
     )
 
 
-def callbacks_of_cancelled(standing: JobWithClaim, *, reason: str) -> list[dict[str, object]]:
+def callbacks_of_cancelled(standing: rows.JobWithClaim, *, reason: str) -> list[dict[str, object]]:
     """Return what a job that waits calls back when it is cancelled."""
     ended = replace(standing.job, state=State.CANCELLED, reason=reason, finished_at=standing.now)
     new = call_back(ended)
-    return [] if new is None else [job_fields(new)]
+    return [] if new is None else [rows.job_fields(new)]
 
 
-def claim_that_takes_over(standing: JobWithClaim, *, claim_id: str) -> Claim:
+def claim_that_takes_over(standing: rows.JobWithClaim, *, claim_id: str) -> Claim:
     """Return the claim that takes a job away from its worker."""
     job = standing.job
     same: dict[str, Any] = {name: getattr(job, name) for name in Claim._fields if name in _JOB_FIELDS}
@@ -162,33 +145,32 @@ def claim_that_takes_over(standing: JobWithClaim, *, claim_id: str) -> Claim:
 class RedisLimitSurvey(LimitSurvey):
     """What may start, as a look has it."""
 
-    gates: Mapping[str, NamedValues]
+    gates: Mapping[str, rows.NamedValues]
     """What was seen of gates and of limited queues, on which it was decided what may start."""
-    queues: Mapping[str, NamedValues]
+    queues: Mapping[str, rows.NamedValues]
     chosen: Sequence[LimitedJob]
     parts: Mapping[JobId, str]
     """The part of an index that lists a job."""
 
 
-def read_survey(facts: NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
+def read_survey(facts: rows.NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
     """Read what a look has found, and choose what may start."""
     now: Instant = facts["now"]
     gates, queues = dict[str, MeasuredLimit](), dict[str, MeasuredLimit]()
-    seen_gates, seen_queues = dict[str, NamedValues](), dict[str, NamedValues]()
+    seen_gates, seen_queues = dict[str, rows.NamedValues](), dict[str, rows.NamedValues]()
     waiting: list[LimitedJob] = []
     for found in facts["limits"]:
         queue, gate = found["queue"], found.get("gate")
         limits, seen = (queues, seen_queues) if gate is None else (gates, seen_gates)
         name = queue if gate is None else gate
         if name not in limits:
-            rule = read_gate(found) if gate is None else gate_rule(gate, found["task"], demand.limits)
+            rule = rows.read_gate(found) if gate is None else gate_rule(gate, found["task"], demand.limits)
             limits[name] = MeasuredLimit(rule, _read_starts(found.get("starts")))
             limits[name].measure(running=found["running"], passed=found.get("passed"), now=now)
             seen[name] = {key: found.get(key) for key in ("task", "running", "starts")}
-            seen[name] |= {"name": name, **gate_fields(rule)}
-        waiting += [
-            LimitedJob(job["priority"], job["due_at"], job["id"], queue, gate) for job in found["jobs"]
-        ]
+            seen[name] |= {"name": name, **rows.gate_fields(rule)}
+        due = ((job["priority"], job["due_at"], job["id"]) for job in found["jobs"])
+        waiting += [LimitedJob(*one, queue, gate) for one in due]
     chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
     return RedisLimitSurvey(
         hopeful=bool(chosen),
@@ -211,37 +193,30 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
 
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Atomically hand out jobs."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+        if demand.pointless:
             return []
-        return read_claims(await self._calls.write("claim", demand_fields(demand), rows=demand.limit))
+        return read_claims(await self._calls.write("claim", rows.demand_fields(demand), rows=demand.limit))
 
     async def _survey(self, demand: ClaimRequest, place: str | None) -> RedisLimitSurvey:
-        request = {
-            "queues": list(demand.wanted),
-            "tasks": demand.tasks,
-            "after": place or "",
-            "limit": demand.limit,
-            "steps": _STEPS_PER_LOOK,
-            "latest": _LATEST_JOBS_PER_LOOK,
-        }
+        request = {"queues": list(demand.wanted), "tasks": demand.tasks, "limit": demand.limit}
+        request |= {"after": place or "", "steps": _STEPS_PER_LOOK, "latest": _LATEST_JOBS_PER_LOOK}
         return read_survey((await self._calls.read("survey", request)).facts, demand)
 
     async def _seize(self, demand: ClaimRequest, found: RedisLimitSurvey) -> list[Claim]:
         """Hand out what was chosen, as far as nothing else has started under the same limits meanwhile."""
         gates = {job.gate for job in found.chosen if job.gate is not None}
         queues = {job.queue for job in found.chosen if job.queue in found.queues}
-        jobs = [
-            job._asdict() | {"part": found.parts[job.id], "limited": job.queue in queues}
-            for job in found.chosen
-        ]
         request = {
             "worker": demand.worker,
             "claim_id": demand.claim_id,
             "gates": [found.gates[name] for name in gates],
             "queues": [found.queues[name] for name in queues],
-            "jobs": jobs,
+            "jobs": [
+                job._asdict() | {"part": found.parts[job.id], "limited": job.queue in queues}
+                for job in found.chosen
+            ],
         }
-        claims = read_claims(await self._calls.write("seize", request, rows=len(jobs)))
+        claims = read_claims(await self._calls.write("seize", request, rows=len(found.chosen)))
         return [claim._replace(queue_limited=claim.queue in queues) for claim in claims]
 
     async def _prune_gates(self, after: str) -> tuple[int, str]:
@@ -252,19 +227,13 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def outlook(self, queue: str, *, gate: str | None = None) -> QueueOutlook:
         """Return what else than workers decides whether jobs in a queue, under a gate, are handed out."""
         answer = await self._calls.read("outlook", {"queue": queue, "gate": gate})
-        limits = tuple(
-            LimitFacts.of(
-                found["kind"],
-                found["name"],
-                read_gate(found),
-                running=found["running"],
-                starts=_read_starts(found.get("starts")),
-                now=answer.now,
-            )
-            for found in answer.facts["limits"]
-        )
-        facts = answer.facts
-        return QueueOutlook(answer.now, facts.get("paused_at"), facts.get("paused_reason"), limits)
+        facts, now = answer.facts, answer.now
+        limits: list[LimitFacts] = []
+        for found in facts["limits"]:
+            kind, name, starts = found["kind"], found["name"], _read_starts(found.get("starts"))
+            rule, running = rows.read_gate(found), found["running"]
+            limits.append(LimitFacts.of(kind, name, rule, running=running, starts=starts, now=now))
+        return QueueOutlook(now, facts.get("paused_at"), facts.get("paused_reason"), tuple(limits))
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim of a worker whose answer was lost had handed out and is still held."""
@@ -274,7 +243,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""
         if tokens:
-            request = {"tokens": [token_fields(token) for token in tokens], "started_at": started_at}
+            request = {"tokens": [rows.token_fields(token) for token in tokens], "started_at": started_at}
             await self._calls.write("mark_started", request, rows=len(tokens))
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
@@ -296,11 +265,9 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
             ends = await self._standing([change.token.job_id for change in waiting if change.calls_back])
             if ends:
                 failpoint("within:settle")
-            request = {
-                "changes": [settlement_request(change, ends.get(change.token.job_id)) for change in waiting],
-                "successes": success_words(successes),
-            }
-            hints, several = _settled_hints(waiting), len(waiting) + len(successes)
+            changes = [settlement_request(change, ends.get(change.token.job_id)) for change in waiting]
+            request = {"changes": changes, "successes": rows.success_words(successes)}
+            hints, several = settled_hints(waiting), len(waiting) + len(successes)
             facts, _ = await self._calls.write("settle", request, hints=hints, rows=several)
             accepted.update(change.token for change in _at_places(facts["accepted"], waiting))
             accepted.update(change.token for change in successes)
@@ -311,32 +278,24 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced."""
         if progress or logs:
-            request = {
-                "progress": [progress_fields(said) for said in progress],
-                "logs": log_part_fields(logs),
-            }
+            told = list(map(rows.progress_fields, progress))
+            request = {"progress": told, "logs": rows.log_part_fields(logs)}
             await self._calls.write("report", request, rows=len(progress) + len(logs))
 
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
         _, found = await self._calls.read("attempts", {"id": job_id})
-        return sorted((read_record(StoredAttempt, row) for row in found), key=lambda attempt: attempt.fence)
+        attempts = (rows.read_record(StoredAttempt, row) for row in found)
+        return sorted(attempts, key=lambda attempt: attempt.fence)
 
     async def logs(self, job_id: str, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:
         """Return what the runs of a job have logged, in order."""
         _, found = await self._calls.read("logs", {"id": job_id})
-        parts = [
+        return [
             LogPart(job_id=job_id, fence=fence, attempt=attempt, line=line, text=text)
-            for fence, line, (attempt, text) in found
+            for fence, line, (attempt, text) in sorted(found)
             if (fence, line) > after
         ]
-        return sorted(parts, key=lambda part: (part.fence, part.line))
-
-
-def _settled_hints(settlements: Sequence[Settlement]) -> tuple[Hint, ...]:
-    if any(map(leaves_work, settlements)):
-        return (Hint("jobs"),)
-    return (Hint("limits"),) if any(change.limited for change in settlements) else ()
 
 
 def _at_places(places: Sequence[int], settlements: Sequence[Settlement]) -> list[Settlement]:

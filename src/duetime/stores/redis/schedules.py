@@ -14,18 +14,9 @@ from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, St
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules, Hint
-from duetime.stores.redis.enqueue import RedisEnqueuing, hints_for_jobs
-from duetime.stores.redis.rows import (
-    NamedValues,
-    change_fields,
-    cut_fields,
-    entry_fields,
-    firing_fields,
-    job_fields,
-    read_entry,
-    read_job_with_claim,
-    read_record,
-)
+from duetime.stores.base.jobs import job_hints
+from duetime.stores.redis import rows
+from duetime.stores.redis.enqueue import RedisEnqueuing
 from duetime.stores.redis.runs import callbacks_of_cancelled
 
 _TRIES: Final = 20
@@ -46,8 +37,8 @@ class RedisSchedules(RedisEnqueuing):
         """Write each change whose schedule is as it was read, jobs and entries included; return their names."""
         if not changes:
             return frozenset()
-        written = [change_fields(change) for change in changes]
-        hints = (_SCHEDULES_HINT, *hints_for_jobs(job for change in changes for job in change.jobs))
+        written = [rows.change_fields(change) for change in changes]
+        hints = (_SCHEDULES_HINT, *job_hints(job for change in changes for job in change.jobs))
         several = sum(1 + len(change.jobs) for change in changes)
         while True:
             request = {"changes": written, "whole": whole}
@@ -63,7 +54,7 @@ class RedisSchedules(RedisEnqueuing):
         """Return what is to be fired or to go on now, and when to look again."""
         # One more of each than asked for tells whether others have to wait.
         facts, found = await self._calls.read("due_schedules", {"ahead": ahead, "limit": limit + 1})
-        schedules = [read_record(StoredSchedule, row) for row in found]
+        schedules = [rows.read_record(StoredSchedule, row) for row in found]
         due = DueSchedules(facts["now"], schedules, facts.get("next_at"), facts.get("resumes_at"))
         return due.up_to(limit)
 
@@ -75,27 +66,23 @@ class RedisSchedules(RedisEnqueuing):
         for _ in range(_TRIES):
             if not waiting:
                 return names
-            request = {
-                "firings": [firing_fields(firing) for firing in waiting],
-                "superseded": SUPERSEDED,
-                "called": called,
-            }
-            hints = hints_for_jobs(job for firing in waiting for job in firing.jobs)
+            listed = [rows.firing_fields(firing) for firing in waiting]
+            request = {"firings": listed, "superseded": SUPERSEDED, "called": called}
+            hints = job_hints(job for firing in waiting for job in firing.jobs)
             several = sum(1 + len(firing.jobs) for firing in waiting)
             facts, found = await self._calls.write("fire", request, hints=hints, rows=several)
             names |= frozenset(facts["names"])
-            undecided = [read_job_with_claim(row, facts["now"]) for row in found]
-            called |= {
-                standing.job.id: callbacks_of_cancelled(standing, reason=SUPERSEDED) for standing in undecided
-            }
-            left = {standing.job.schedule for standing in undecided}
+            left = set[str | None]()
+            for standing in (rows.read_job_with_claim(row, facts["now"]) for row in found):
+                called[standing.job.id] = callbacks_of_cancelled(standing, reason=SUPERSEDED)
+                left.add(standing.job.schedule)
             waiting = [firing for firing in waiting if firing.name in left]
         raise StoreUnavailable("jobs that were to make room for the next changed again and again")
 
     async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
         """Remove a schedule and withdraw its planted, unstarted jobs."""
-        withdraw: NamedValues = {"reason": "schedule deleted", "held": True, "drawn": True}
-        request: NamedValues = {"name": name, "withdraw": withdraw, "entry": entry_fields(entry)}
+        withdraw: rows.NamedValues = {"reason": "schedule deleted", "held": True, "drawn": True}
+        request: rows.NamedValues = {"name": name, "withdraw": withdraw, "entry": rows.entry_fields(entry)}
         for _ in range(_TRIES):
             facts, _ = await self._calls.write("delete_schedule", request, hints=[_SCHEDULES_HINT])
             if "crowded" not in facts:
@@ -105,7 +92,7 @@ class RedisSchedules(RedisEnqueuing):
             withdraw["ids"] = await self._planted(name, withdraw)
         raise StoreUnavailable(f"schedule {name!r} fired again and again while it was to be deleted")
 
-    async def _planted(self, name: str, withdraw: NamedValues) -> list[JobId]:
+    async def _planted(self, name: str, withdraw: rows.NamedValues) -> list[JobId]:
         """Look for what a schedule has planted among much that it has not finished."""
         asked = {"name": name, "drawn": withdraw["drawn"], "most": _LIVE_JOBS_PER_CALL}
         return [job_id async for facts, _ in self._walk("planted", asked) for job_id in facts["ids"]]
@@ -118,12 +105,12 @@ class RedisSchedules(RedisEnqueuing):
             return []
         made = [*(record for cut in cuts for record in cut.others), *jobs]
         request = {
-            "jobs": [job_fields(job) for job in made],
+            "jobs": [rows.job_fields(job) for job in made],
             "wanted": [(job.id, job.schedule, job.occurrence) for job in jobs],
-            "cuts": [cut_fields(cut) for cut in cuts],
-            "entry": entry_fields(entry),
+            "cuts": [rows.cut_fields(cut) for cut in cuts],
+            "entry": rows.entry_fields(entry),
         }
-        hints = hints_for_jobs(jobs)
+        hints = job_hints(jobs)
         facts, _ = await self._calls.write("backfill", request, hints=hints, rows=len(made))
         ids: list[JobId] = facts["ids"]
         # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
@@ -131,22 +118,18 @@ class RedisSchedules(RedisEnqueuing):
 
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
-        asked = {"after": "", "most": _ROWS_PER_CALL}
-        return [
-            read_record(StoredSchedule, row)
-            async for _, some in self._walk("schedules", asked)
-            for row in some
-        ]
+        walk = self._walk("schedules", {"after": "", "most": _ROWS_PER_CALL})
+        return [rows.read_record(StoredSchedule, row) async for _, some in walk for row in some]
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""
-        asked = {"after": "", "most": _ROWS_PER_CALL}
-        return [CodeSchedule(*row) async for _, some in self._walk("code_schedules", asked) for row in some]
+        walk = self._walk("code_schedules", {"after": "", "most": _ROWS_PER_CALL})
+        return [CodeSchedule(*row) async for _, some in walk for row in some]
 
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""
         _, found = await self._calls.read("get_schedules", {"names": sorted(names)})
-        return [read_record(StoredSchedule, row) for row in found]
+        return [rows.read_record(StoredSchedule, row) for row in found]
 
     async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
         """Return the records of a schedule for a stretch of time, by occurrence."""
@@ -164,4 +147,4 @@ class RedisSchedules(RedisEnqueuing):
         """Return what was done to something, newest first."""
         request = {"target": target, "limit": limit, "before": before}
         _, found = await self._calls.read("entries", request)
-        return [read_entry(row) for row in found]
+        return [rows.read_entry(row) for row in found]

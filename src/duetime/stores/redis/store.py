@@ -33,14 +33,7 @@ ServerInfo: TypeAlias = Mapping[str, Any]
 _OLDEST_VERSION: Final = 7
 
 
-class RedisStore(
-    RedisSchedules,
-    RedisRuns,
-    RedisWorkers,
-    RedisControl,
-    RedisReads,
-    RedisCopying,
-):
+class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(
@@ -80,10 +73,8 @@ class RedisStore(
         if status.found != status.wanted:
             older = status.found < status.wanted
             remedy = f"run `duetime migrate --url {self._url}`" if older else "use a newer version of duetime"
-            raise SchemaMismatch(
-                f"what is stored under {self._namespace!r} has version {status.found}, and this code needs "
-                f"{status.wanted}; {remedy}"
-            )
+            found = f"what is stored under {self._namespace!r} has version {status.found}"
+            raise SchemaMismatch(f"{found}, and this code needs {status.wanted}; {remedy}")
         for weak in [found for found in await self._check_settings() if not found.ok]:
             text = f"{self._calls.address}: {weak.detail}; {weak.fix}"
             if self._calls.address.strict:
@@ -99,11 +90,8 @@ class RedisStore(
         """Add a living worker, also where everything is gone: then say so, and begin anew."""
         now = await super().register(worker, lease=lease)
         if not (await self.schema_status()).found:
-            log.error(
-                "%s was emptied: all that was stored under %r is lost; what comes now is kept again",
-                self._calls.address,
-                self._namespace,
-            )
+            text = "%s was emptied: all that was stored under %r is lost; what comes now is kept again"
+            log.error(text, self._calls.address, self._namespace)
             await self.migrate()
         return now
 
@@ -126,14 +114,9 @@ class RedisStore(
 
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""
-        return type(self)(
-            self._calls.address,
-            namespace=self._namespace,
-            clock=self._clock,
-            url=self._url,
-            auto_migrate=False,
-            calls=self._calls.sibling(),
-        )
+        address, calls, clock = self._calls.address, self._calls.sibling(), self._clock
+        common = {"namespace": self._namespace, "url": self._url}
+        return type(self)(address, clock=clock, auto_migrate=False, calls=calls, **common)
 
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""
@@ -173,18 +156,15 @@ class RedisStore(
         fits = status.found == status.wanted
         versions = f"what is stored has version {status.found}, this code needs {status.wanted}"
         servers = (await self._calls.servers()).items()
-        tls = examine_tls(
-            await self._calls.transport(),
-            encrypt="set tls-port on the server, and begin the URL with rediss",
-            verify="leave ssl_cert_reqs out of the URL, and name who signed the certificate: ?ssl_ca_certs=ca.pem",
-        )
+        encrypt = "set tls-port on the server, and begin the URL with rediss"
+        verify = "leave ssl_cert_reqs out of the URL, and name who signed it: ?ssl_ca_certs=ca.pem"
+        tls = examine_tls(await self._calls.transport(), encrypt=encrypt, verify=verify)
+        filled = [_named(server, (_check_disk(info), _check_memory(info))) for server, info in servers]
         found = [
-            _checked("schema", versions, wrong=not fits, fix=f"duetime migrate --url {self._url}"),
+            DoctorCheck.of("schema", fits, versions, f"duetime migrate --url {self._url}"),
             await self._check_rows(),
             *await self._check_settings(),
-            *_first_wrong(
-                [_named(server, (_check_disk(info), _check_memory(info))) for server, info in servers]
-            ),
+            *_first_wrong(filled),
             tls,
         ]
         return [*found, await self._check_writes()] if fits else found
@@ -204,24 +184,21 @@ class RedisStore(
         except StoreUnusable as error:
             if not isinstance(error.__cause__, NoPermissionError):
                 raise
-            detail = (
-                "the user has no right to the channel for hints: workers look for jobs at intervals instead"
-            )
-            return _checked("hints", detail, wrong=True, fix=f"redis-cli ACL SETUSER {user} '&{channel}'")
-        return _checked("hints", "workers tell each other of new jobs")
+            detail = "the user has no right to the channel for hints: workers look at intervals instead"
+            fix = f"redis-cli ACL SETUSER {user} '&{channel}'"
+            return DoctorCheck.of("hints", ok=False, detail=detail, fix=fix)
+        return DoctorCheck.of("hints", ok=True, detail="workers tell each other of new jobs")
 
     async def _check_rows(self) -> DoctorCheck:
         """Look for jobs that cannot be read, and tell how to see what is wrong with the first."""
         facts, _ = await self._calls.read("aside")
         if not facts["count"]:
-            return _checked("rows", "all can be read")
+            return DoctorCheck.of("rows", ok=True, detail="all can be read")
         keys, first = self._calls.key_prefix, facts["first"]
-        fix = (
-            f"look at them: ZRANGE {keys}:aside 0 -1, HGETALL {keys}:job:{first}; a minute after one is mended or "
-            "deleted, workers see it"
-        )
+        look = f"look at them: ZRANGE {keys}:aside 0 -1, HGETALL {keys}:job:{first}"
+        fix = f"{look}; a minute after one is mended or deleted, workers see it"
         detail = f"{facts['count']} jobs cannot be read, because they were edited by hand"
-        return _checked("rows", detail, wrong=True, fix=fix)
+        return DoctorCheck.of("rows", ok=False, detail=detail, fix=fix)
 
     async def _check_writes(self) -> DoctorCheck:
         """Tell whether a change can be made, by one that changes nothing."""
@@ -229,11 +206,7 @@ class RedisStore(
             await self.migrate()
         except StoreError as error:
             return DoctorCheck.refused("writes", error)
-        return _checked("writes", "the server takes changes")
-
-
-def _checked(name: str, detail: str, *, wrong: bool = False, fix: str | None = None) -> DoctorCheck:
-    return DoctorCheck(name=name, ok=not wrong, detail=detail, fix=fix if wrong else None)
+        return DoctorCheck.of("writes", ok=True, detail="the server takes changes")
 
 
 def _named(server: str, checks: Iterable[DoctorCheck]) -> list[DoctorCheck]:
@@ -247,30 +220,20 @@ def _first_wrong(found: Iterable[Iterable[DoctorCheck]]) -> list[DoctorCheck]:
 
 def _check_server_settings(info: ServerInfo) -> list[DoctorCheck]:
     version = str(info.get("redis_version", ""))
+    recent = not version or int(version.partition(".")[0]) >= _OLDEST_VERSION
+    says = f"the server is Redis {version}" if version else "the server does not tell its version"
     policy = str(info.get("maxmemory_policy", ""))
-    evicts = policy not in {"", "noeviction"}
-    follows = info.get("role", "master") != "master"
+    keeps = policy in {"", "noeviction"}
+    evicts = f"maxmemory-policy is {policy}" if policy else "the server does not tell its maxmemory-policy"
+    evicts += "" if keeps else ": when memory is full, the server drops jobs"
+    no_eviction = "redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf"
+    primary = info.get("role", "master") == "master"
+    role = "the server is a primary" if primary else "the server is a replica, which takes no changes"
     return [
-        _checked(
-            "version",
-            f"the server is Redis {version}" if version else "the server does not tell its version",
-            wrong=bool(version) and int(version.partition(".")[0]) < _OLDEST_VERSION,
-            fix=f"upgrade to Redis {_OLDEST_VERSION} or later",
-        ),
+        DoctorCheck.of("version", recent, says, f"upgrade to Redis {_OLDEST_VERSION} or later"),
         _check_persistence(info),
-        _checked(
-            "eviction",
-            (f"maxmemory-policy is {policy}" if policy else "the server does not tell its maxmemory-policy")
-            + (": when memory is full, the server drops jobs" if evicts else ""),
-            wrong=evicts,
-            fix="redis-cli CONFIG SET maxmemory-policy noeviction, and the same in redis.conf",
-        ),
-        _checked(
-            "role",
-            "the server is a replica, which takes no changes" if follows else "the server is a primary",
-            wrong=follows,
-            fix="point the URL at the primary",
-        ),
+        DoctorCheck.of("eviction", keeps, evicts, no_eviction),
+        DoctorCheck.of("role", primary, role, "point the URL at the primary"),
     ]
 
 
@@ -284,24 +247,22 @@ def _check_persistence(info: ServerInfo) -> DoctorCheck:
         detail = "appendfsync is no: if its machine fails, the server loses half a minute"
         setting = "appendfsync everysec"
     fix = f"redis-cli CONFIG SET {setting}, and the same in redis.conf"
-    return _checked("persistence", detail, wrong=setting is not None, fix=fix)
+    return DoctorCheck.of("persistence", setting is None, detail, fix)
 
 
 def _check_disk(info: ServerInfo) -> DoctorCheck:
     writes = {"aof_last_write_status": "the append-only file", "rdb_last_bgsave_status": "a snapshot"}
     failed = [what for status, what in writes.items() if info.get(status, "ok") != "ok"]
-    if not failed:
-        return _checked("disk", "the server can write to its disk")
     detail = f"the server could not write {' and '.join(failed)}: until it can, it may refuse changes"
     fix = "make room on its disk and look into its log; it goes on by itself"
-    return _checked("disk", detail, wrong=True, fix=fix)
+    return DoctorCheck.of("disk", not failed, detail if failed else "the server can write to its disk", fix)
 
 
 def _check_memory(info: ServerInfo) -> DoctorCheck:
     used, most = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
     if not most or used < most:
         bound = f"of {most:,} bytes" if most else "and has no bound"
-        return _checked("memory", f"the data takes {used:,} {bound}")
+        return DoctorCheck.of("memory", ok=True, detail=f"the data takes {used:,} {bound}")
     detail = f"the data takes {used:,} bytes, and maxmemory is {most:,}: new jobs are refused"
     fix = "raise maxmemory, keep less (`retention`), or purge what has ended"
-    return _checked("memory", detail, wrong=True, fix=fix)
+    return DoctorCheck.of("memory", ok=False, detail=detail, fix=fix)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import Final
 
 from duetime.errors import StoreMoved
-from duetime.model.job import JobId, Token
-from duetime.model.outcome import CrashSuspect, blamed_job
+from duetime.model.job import Token
+from duetime.model.outcome import CrashSuspect
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
+from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import ServerAnswer, command_fields, read_record, worker_fields
 from duetime.stores.redis.runs import read_rescued_jobs
@@ -43,12 +43,12 @@ class RedisWorkers(RedisStorePart):
         said = {name: value for name, value in asdict(stats).items() if value is not None}
         asked = None if wants is None else asdict(wants)
         request = {"worker": worker, "lease": lease, "stats": said, "wants": asked}
-        answer = await self._calls.write("pulse", request)
+        pulse = _read_pulse(answer := await self._calls.write("pulse", request))
         if wants is None:
-            return _read_pulse(answer)
-        facts = answer.facts
-        moments = facts.get("due_at"), facts.get("fires_at"), facts.get("resumes_at")
-        return _read_pulse(answer, PulseFindings(*moments, facts.get("orphans", False)))
+            return pulse
+        due_at, fires_at, resumes_at = map(answer.facts.get, ("due_at", "fires_at", "resumes_at"))
+        orphans = answer.facts.get("orphans", False)
+        return replace(pulse, sight=PulseFindings(due_at, fires_at, resumes_at, orphans))
 
     async def attend(self, worker: WorkerId) -> Pulse:
         """Answer as `pulse` does without renewing anything."""
@@ -85,7 +85,11 @@ class RedisWorkers(RedisStorePart):
             dead += answer.facts["dead"]
             adopted += read_rescued_jobs(answer)
             more = answer.facts["more"]
-        blamed = _blamed_jobs(adopted)
+        blamed = blamed_jobs(
+            (job.worker, CrashSuspect(job.claim.job_id, job.claim.crashes))
+            for job in adopted
+            if job.worker and (job.started_at is not None or job.suspected)
+        )
         return RescueResult(dead, [job._replace(blamed=job.claim.job_id in blamed) for job in adopted])
 
     async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
@@ -119,7 +123,7 @@ class RedisWorkers(RedisStorePart):
         return [read_record(Command, row) for row in found]
 
 
-def _read_pulse(answer: ServerAnswer, sight: PulseFindings | None = None) -> Pulse:
+def _read_pulse(answer: ServerAnswer) -> Pulse:
     facts, held = answer
     if not facts["alive"]:
         return Pulse(alive=False, now=answer.now)
@@ -133,14 +137,4 @@ def _read_pulse(answer: ServerAnswer, sight: PulseFindings | None = None) -> Pul
         workers=facts.get("workers", 0),
         newest=facts.get("newest", 0),
         lease_ends=facts.get("lease_ends"),
-        sight=sight,
     )
-
-
-def _blamed_jobs(adopted: Iterable[OrphanedJob]) -> frozenset[JobId]:
-    """Return the job of each dead worker that was the only suspect."""
-    suspects: defaultdict[str, list[CrashSuspect]] = defaultdict(list)
-    for job in adopted:
-        if job.worker and (job.started_at is not None or job.suspected):
-            suspects[job.worker].append(CrashSuspect(job.claim.job_id, job.claim.crashes))
-    return frozenset(job_id for group in suspects.values() if (job_id := blamed_job(group)) is not None)

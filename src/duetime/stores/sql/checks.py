@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
 from typing import Final
 
 from duetime.errors import StoreError
@@ -37,13 +36,8 @@ _EXAMINE_MARIADB = Statement(
 
 def check_schema(status: SchemaStatus, *, url: str) -> DoctorCheck:
     """Tell whether the tables are those that this code needs."""
-    ok = status.found == status.wanted
-    return DoctorCheck(
-        name="schema",
-        ok=ok,
-        detail=f"tables are version {status.found}, this code needs {status.wanted}",
-        fix=None if ok else f"duetime migrate --url {url}",
-    )
+    detail = f"tables are version {status.found}, this code needs {status.wanted}"
+    return DoctorCheck.of("schema", status.found == status.wanted, detail, f"duetime migrate --url {url}")
 
 
 async def check_writes(driver: Driver, sql: Statements) -> DoctorCheck:
@@ -52,7 +46,7 @@ async def check_writes(driver: Driver, sql: Statements) -> DoctorCheck:
         await driver.write(lambda: _write_and_remove(sql))
     except StoreError as error:
         return DoctorCheck.refused("writes", error)
-    return DoctorCheck(name="writes", ok=True, detail="a row was written and removed")
+    return DoctorCheck.of("writes", ok=True, detail="a row was written and removed")
 
 
 def _write_and_remove(sql: Statements) -> Script[None]:
@@ -74,17 +68,12 @@ def examine_postgres(*, pooled: bool) -> Script[list[DoctorCheck]]:
     found = (
         # An older one is refused when we connect.
         ("version", True, f"PostgreSQL {version}", None),
-        (
-            "isolation",
-            committed,
-            f"our transactions are {isolation}",
-            "let the pooler pass our BEGIN on unchanged",
-        ),
+        ("isolation", committed, f"our transactions are {isolation}", "let the pooler pass our BEGIN on"),
         ("durability", durable, f"synchronous_commit is {synchronous}, fsync is {fsync}", lost),
         ("writable", not read_only, accepts, primary),
         ("connection", not pooled, way, "give workers a URL that leads straight to the server"),
     )
-    return _listed(found)
+    return [DoctorCheck.of(*one) for one in found]
 
 
 def examine_mariadb() -> Script[list[DoctorCheck]]:
@@ -102,10 +91,4 @@ def examine_mariadb() -> Script[list[DoctorCheck]]:
         ("durability", durable, f"innodb_flush_log_at_trx_commit is {flush}, sync_binlog {sync}", lost),
         ("writable", read_only == "OFF", f"read_only is {read_only}", "connect to the primary"),
     )
-    return _listed(found)
-
-
-def _listed(found: Iterable[tuple[str, bool, str, str | None]]) -> list[DoctorCheck]:
-    return [
-        DoctorCheck(name=name, ok=ok, detail=said, fix=None if ok else fix) for name, ok, said, fix in found
-    ]
+    return [DoctorCheck.of(*one) for one in found]

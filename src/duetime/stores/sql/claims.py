@@ -47,7 +47,7 @@ class SqlClaims(SqlSubject):
 
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Atomically hand out jobs."""
-        if demand.limit <= 0 or not demand.queues or not demand.tasks:
+        if demand.pointless:
             return []
         one_statement = self._dialect.claims_per_statement
         floors = self._backlogs.floors(demand) if one_statement else []
@@ -83,13 +83,10 @@ class SqlClaims(SqlSubject):
     @read()
     def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> Script[NextDue]:
         """Tell when the next pending job of these queues falls due."""
-        values = {
-            "queues": encode_batch((queue,) for queue in queues),
-            "tasks": encode_batch((task,) for task in tasks),
-        }
-        found = yield Query(self._sql.next_due, values)
-        now, due_at, in_queues, at_gates, limited = found[0]
-        future = [at for one in (in_queues, at_gates) if (at := read_moment(one)) is not None]
+        in_queues, of_tasks = (encode_batch((name,) for name in names) for names in (queues, tasks))
+        found = yield Query(self._sql.next_due, {"queues": in_queues, "tasks": of_tasks})
+        now, due_at, *others, limited = found[0]
+        future = [at for one in others if (at := read_moment(one)) is not None]
         return NextDue(now, read_moment(due_at), min(future, default=None), bool(limited))
 
 
@@ -98,23 +95,21 @@ def _claim(
 ) -> Script[list[Claim]]:
     """Hand out jobs queue by queue until the limit is reached, or all at once where the database can."""
     groups = (demand.queues,) if one_statement else tuple((queue,) for queue in demand.queues)
-    tasks = encode_batch((task,) for task in demand.tasks)
+    common = {
+        "worker": demand.worker,
+        "claim_id": demand.claim_id,
+        "tasks": encode_batch((task,) for task in demand.tasks),
+        "ahead": demand.ahead,
+        "unstarted": int(demand.unstarted or demand.ahead > 0),
+        "below_priority": demand.below_priority,
+        "floors": encode_batch(floors),
+    }
     claims: list[Claim] = []
     for group in groups:
         limit = min(demand.limit - len(claims), sum(most for _, most in group))
         if limit <= 0:
             continue
-        choice = {
-            "worker": demand.worker,
-            "claim_id": demand.claim_id,
-            "queues": encode_batch(group),
-            "limit": limit,
-            "tasks": tasks,
-            "ahead": demand.ahead,
-            "unstarted": int(demand.unstarted or demand.ahead > 0),
-            "below_priority": demand.below_priority,
-            "floors": encode_batch(floors),
-        }
+        choice = common | {"queues": encode_batch(group), "limit": limit}
         found = yield Query(sql.claim, choice)
         if one_statement:
             claims += map(read_claim, found)

@@ -11,22 +11,18 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from duetime.model.store_copy import COLUMNS, RecordKind, RecordRow, WholeRecord
+from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.statements.loader import FOLDER, Dialect, Statements, build, parse
 from duetime.stores.sql.statements.rows import encode_batch
 from duetime.stores.sql.verbs import SqlSubject, read, write
 
 _PROGRESS: Final = COLUMNS[RecordKind.JOBS].index("progress")
-_DIGITS: Final = 6
 _NO_LIMIT: Final = 2**62
 
 
 def _job_from_stored(columns: Sequence[Any]) -> RecordRow:
-    progress = columns[_PROGRESS]
-    if progress is None:
-        return tuple(columns)
-    # A database may keep it in four bytes.
-    return (*columns[:_PROGRESS], round(progress, _DIGITS), *columns[_PROGRESS + 1 :])
+    return (*columns[:_PROGRESS], read_progress(columns[_PROGRESS]), *columns[_PROGRESS + 1 :])
 
 
 def _limit_from_stored(columns: Sequence[Any]) -> RecordRow:

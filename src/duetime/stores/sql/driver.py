@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from duetime.errors import StoreError
 from duetime.model.time import Micros
@@ -47,6 +47,7 @@ The driver decides how: SQLite runs the whole script in one hop to its thread, P
 No Python but the script's own runs while its transaction is open. A driver may run a script again from the
 start after a conflict, so a script is handed over as a function that makes it.
 """
+ScriptMaker: TypeAlias = Callable[[], Script[T]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,13 @@ class SingleQueryScript(Generic[T]):
     def _run(self) -> Script[T]:
         yield self.query
         return self.answer
+
+
+NOT_OPEN: Final = "the store is not open; use it inside `async with scheduler`"
+FORKED: Final = (
+    "this process was forked after the store was opened; a database connection does not survive that: open the "
+    "scheduler in the child"
+)
 
 
 class AlreadyStored(StoreError):
@@ -100,14 +108,14 @@ class CallerTransaction(Protocol):
     announces: bool
     """Whether its commit can carry an announcement."""
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction; if it fails, the transaction is as it was before.
 
         Raises `InvalidTransaction` where the tables of the script are not there.
         """
         ...
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Do the same in this thread; raises `InvalidTransaction` for a connection that needs an event loop."""
         ...
 
@@ -128,13 +136,12 @@ class DriverHandlerTransaction(Protocol):
         """Whether the transaction is still the one that was begun; asked once, before its last statements."""
         ...
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         ...
 
     async def commit(self) -> None:
         """Commit and take the connection back."""
-        ...
 
     async def rollback(self, cause: BaseException | None = None) -> bool:
         """Undo everything and take the connection back; False if the transaction had been ended before.
@@ -152,20 +159,18 @@ class Driver(Protocol):
 
     async def open(self) -> None:
         """Connect."""
-        ...
 
     async def close(self) -> None:
         """Disconnect; safe to call twice."""
-        ...
 
     async def write(
         self,
-        script: Callable[[], Script[T]],
+        script: ScriptMaker[T],
         *,
         atomic: bool = True,
         hint: Hint | None = None,
         rows: int | None = 1,
-        again: Callable[[], Script[T]] | None = None,
+        again: ScriptMaker[T] | None = None,
     ) -> T:
         """Run a script in one transaction, and give the hint as soon as others can see what it wrote.
 
@@ -175,11 +180,11 @@ class Driver(Protocol):
         """
         ...
 
-    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:
+    def write_blocking(self, script: ScriptMaker[T], *, hint: Hint | None = None) -> T | None:
         """Do the same for a thread that may wait; return None, and do nothing, if it needs an event loop."""
         ...
 
-    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
+    async def read(self, script: ScriptMaker[T], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing; again on a new connection when no answer came."""
         ...
 
@@ -201,7 +206,6 @@ class Driver(Protocol):
 
     def hint(self, hint: Hint) -> None:
         """Tell this process at once and others soon; never blocks, never fails."""
-        ...
 
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -12,10 +11,10 @@ from typing import Final, NamedTuple
 from duetime.errors import NotOpen, SchemaMismatch
 from duetime.model.audit import AuditEntry
 from duetime.model.job import JobId, NewJob, due_soon
-from duetime.model.states import State
 from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.stores.base import Hint
+from duetime.stores.base.jobs import job_hints, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.sql.driver import AlreadyStored, CallerTransaction, Query, Script, SingleQueryScript
 from duetime.stores.sql.keys import place
@@ -23,8 +22,6 @@ from duetime.stores.sql.schema import check_identity, identity
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, encode_entries, encode_new_jobs
 from duetime.stores.sql.verbs import SqlSubject
-
-_log = logging.getLogger("duetime.store")
 
 _JOBS_HINT: Final = Hint("jobs")
 _job_id = attrgetter("id")
@@ -141,25 +138,9 @@ class SqlEnqueue(SqlSubject):
         return script
 
 
-def job_hints(jobs: Iterable[NewJob]) -> list[Hint]:
-    """Return the hints for jobs that schedules have made, which are nearly always due."""
-    pending = [job for job in jobs if job.state is State.PENDING]
-    hints = [_JOBS_HINT] if pending else []
-    # Workers that know a task expect its limited jobs; those of a schedule come unexpected.
-    if any(job.schedule is not None and job.terms.gate is not None for job in pending):
-        hints.append(Hint("limits"))
-    return hints
-
-
 def _ids(done: EnqueueResult) -> list[JobId]:
     """Return under which ids requests are stored, and warn of those that are not stored as they were made."""
-    for clash in done.clashes:
-        _log.warning(
-            "%s was enqueued under the key %r with other arguments than those of job %s, which stand",
-            clash.job.task,
-            clash.job.key and clash.job.key.value,
-            clash.served_by,
-        )
+    warn_of_mismatches(done.clashes)
     return done.ids
 
 
@@ -185,11 +166,8 @@ def enqueue(
     if not keyed:
         return EnqueueResult([stored.get((job.schedule, job.occurrence), job.id) for job in jobs], now)
     placed = yield from place(sql, keyed)
-    return EnqueueResult(
-        [placed.ids.get(job.id) or stored.get((job.schedule, job.occurrence), job.id) for job in jobs],
-        placed.now,
-        placed.clashes,
-    )
+    ids = [placed.ids.get(job.id) or stored.get((job.schedule, job.occurrence), job.id) for job in jobs]
+    return EnqueueResult(ids, placed.now, placed.clashes)
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from duetime.model.ids import new_token
-from duetime.model.job import Claim, JobId
-from duetime.model.outcome import Settlement, decide, recalled
-from duetime.model.retry import NO_RETRIES
+from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.text import clean_text
-from duetime.model.time import LATEST, Instant, Micros
+from duetime.model.time import LATEST, Micros
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base.jobs import given_back
 from duetime.stores.sql.driver import Query
 from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.settling import callbacks, settle
@@ -21,6 +20,7 @@ from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, read_checked_claim
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, write
 
+CancelAnswers: TypeAlias = Mapping[JobId, CancelAnswer]
 _ANSWER_IF_UNTOUCHED = {State.PENDING: ReleaseAnswer.WAITING, State.RUNNING: ReleaseAnswer.STARTED}
 
 
@@ -28,7 +28,7 @@ class SqlJobControl(SqlSubject):
     """What operators do to single jobs."""
 
     @write(rows=len)
-    def cancel(self, ids: Sequence[JobId], *, reason: str) -> HintingScript[Mapping[JobId, CancelAnswer]]:
+    def cancel(self, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         return (yield from cancel(self._sql, ids, reason=reason))
 
@@ -51,8 +51,8 @@ class SqlJobControl(SqlSubject):
         values = {"rows": listed, "claim_id": new_token(), "force": int(force)}
         taken = yield Query(self._sql.reclaim, values)
         if taken:
-            given_back = [_given_back(read_checked_claim(row[:-2]), row[-1]) for row in taken]
-            yield from settle(self._sql, given_back)
+            back = [given_back(read_checked_claim(row[:-2]), row[-1]) for row in taken]
+            yield from settle(self._sql, back)
         answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
         for job_id, state in (yield Query(self._sql.standing, {"rows": listed})):
             answers[job_id] = _ANSWER_IF_UNTOUCHED.get(State(state), ReleaseAnswer.FINISHED)
@@ -62,9 +62,7 @@ class SqlJobControl(SqlSubject):
         return answers | {row[0]: ReleaseAnswer.RELEASED for row in taken}
 
 
-def cancel(
-    sql: Statements, ids: Sequence[JobId], *, reason: str
-) -> HintingScript[Mapping[JobId, CancelAnswer]]:
+def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
     """Cancel what is pending, flag what is claimed."""
     listed = encode_batch((job_id,) for job_id in ids)
     changed = yield Query(sql.cancel, {"rows": listed, "reason": clean_text(reason)})
@@ -92,14 +90,3 @@ def worker_hints(names: Iterable[WorkerId]) -> HintingScript[None]:
     """Hint workers."""
     for name in names:
         yield Hint("worker", name)
-
-
-def _given_back(claim: Claim, started_at: Instant | None) -> Settlement:
-    return decide(
-        claim,
-        recalled(started=started_at is not None),
-        policy=NO_RETRIES,
-        started_at=started_at,
-        now=claim.claimed_at,
-        rng=random.Random(),
-    )

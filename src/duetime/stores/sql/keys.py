@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple, TypeAlias
 
-from duetime.errors import KeyTaken, StoreUnavailable
+from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId, Key, KeyDecision, KeyHolder, NewJob, decide_key
 from duetime.model.states import State
 from duetime.model.time import Instant
+from duetime.stores.base.jobs import key_taken
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.statements.loader import Statements
@@ -93,8 +94,7 @@ def _judge(
         holder = KeyHolder(id_, State(state), *rest)
         match decide_key(key, holder, now=now):
             case KeyDecision.REFUSE:
-                text = f"{job.task} has the job {id_} ({state}) under the key {key.value!r} already"
-                raise KeyTaken(text, key=key.value, job_id=id_)
+                raise key_taken(job, key, holder)
             case KeyDecision.JOIN:
                 placed.ids[job_id] = id_
                 if job.payload != holder.payload:

@@ -39,9 +39,12 @@ _GATES_PRUNED_AT_ONCE: Final = 1_000
 
 GatePosition: TypeAlias = tuple[str, str, int]
 """A gate, a queue and a priority: one range of the index."""
+GatePositions: TypeAlias = Mapping[str, GatePosition]
+"""Where the walk of each task goes on."""
 _FIRST_POSITION: Final[GatePosition] = ("", "", -1)
-MeasuredLimits: TypeAlias = Mapping[str, MeasuredLimit]
+_Limits: TypeAlias = Mapping[str, MeasuredLimit]
 _Rule: TypeAlias = tuple[int | None, int | None, int | None]
+_Rules: TypeAlias = Mapping[str, _Rule]
 
 
 class StartableRange(NamedTuple):
@@ -73,15 +76,10 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
     """Hands out jobs under limits."""
 
     @read()
-    def _survey(
-        self, demand: ClaimRequest, place: Mapping[str, GatePosition] | None
-    ) -> Script[SqlLimitSurvey]:
-        values = {
-            "queues": encode_batch((queue,) for queue in demand.wanted),
-            "tasks": encode_batch((task, *(place or {}).get(task, _FIRST_POSITION)) for task in demand.tasks),
-            "steps": _STEPS,
-            "latest": _LATEST,
-        }
+    def _survey(self, demand: ClaimRequest, place: GatePositions | None) -> Script[SqlLimitSurvey]:
+        places = ((task, *(place or {}).get(task, _FIRST_POSITION)) for task in demand.tasks)
+        queued, tasks = encode_batch((queue,) for queue in demand.wanted), encode_batch(places)
+        values = {"queues": queued, "tasks": tasks, "steps": _STEPS, "latest": _LATEST}
         lines = yield Query(self._sql.limited_queues, values)
         queues: dict[str, MeasuredLimit] = {}
         open_queues: list[str] = []
@@ -123,7 +121,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
     ) -> Script[list[Claim]]:
         """Lock what was found open, count again, and hand out what may start; `heads`: of the gates to lock, one each."""
         queues = yield from self._lock_queues(found)
-        stored, gates = yield from self._lock_gates(heads, most=demand.limit)
+        stored, gates = yield from self._lock_gates(heads, demand.limit)
         yield from self._count(gates, queues)
         waiting = yield from self._waiting(demand, found, gates, queues)
         chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
@@ -137,18 +135,15 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         yield from self._note(claims, gates, queues, stored)
         return claims
 
-    def _lock_queues(self, found: SqlLimitSurvey) -> Script[MeasuredLimits]:
+    def _lock_queues(self, found: SqlLimitSurvey) -> Script[_Limits]:
         wanted = {*found.queues, *(head.queue for head in found.heads if head.queue in found.limited)}
         if not wanted:
             return {}
-        locked = yield Query(
-            self._sql.lock_queues, {"rows": encode_batch((name,) for name in sorted(wanted))}
-        )
+        rows = encode_batch((name,) for name in sorted(wanted))
+        locked = yield Query(self._sql.lock_queues, {"rows": rows})
         return {name: MeasuredLimit(read_gate(*rule), read_starts(starts)) for name, *rule, starts in locked}
 
-    def _lock_gates(
-        self, heads: Sequence[StartableRange], *, most: int
-    ) -> Script[tuple[Mapping[str, _Rule], MeasuredLimits]]:
+    def _lock_gates(self, heads: Sequence[StartableRange], most: int) -> Script[tuple[_Rules, _Limits]]:
         """Lock gates that no one else has; return the rules in their rows, which may be those of other code, and the limits."""
         if not heads:
             return {}, {}
@@ -158,18 +153,16 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
         gates = {row[0]: MeasuredLimit(rules[row[0]], read_starts(row[4])) for row in locked}
         return {name: (most, count, period) for name, most, count, period, _ in locked}, gates
 
-    def _count(self, gates: MeasuredLimits, queues: MeasuredLimits) -> Script[None]:
+    def _count(self, gates: _Limits, queues: _Limits) -> Script[None]:
         if not gates and not queues:
             return
-        values = {
-            "gates": encode_batch((name, gate_schedule(name)) for name in gates),
-            "queues": encode_batch((name,) for name in queues),
-        }
+        gated = encode_batch((name, gate_schedule(name)) for name in gates)
+        values = {"gates": gated, "queues": encode_batch((name,) for name in queues)}
         for kind, name, running, now in (yield Query(self._sql.running_under, values)):
             (gates if kind == "gate" else queues)[name].measure(running=running, now=now)
 
     def _waiting(
-        self, demand: ClaimRequest, found: SqlLimitSurvey, gates: MeasuredLimits, queues: MeasuredLimits
+        self, demand: ClaimRequest, found: SqlLimitSurvey, gates: _Limits, queues: _Limits
     ) -> Script[list[LimitedJob]]:
         """List due jobs at the open gates and in the open queues, from each no more than it lets through."""
         tasks = encode_batch((task,) for task in demand.tasks)
@@ -190,13 +183,7 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
                 jobs += map(LimitedJob._make, waiting)
         return jobs
 
-    def _note(
-        self,
-        claims: Sequence[Claim],
-        gates: MeasuredLimits,
-        queues: MeasuredLimits,
-        stored: Mapping[str, _Rule],
-    ) -> Script[None]:
+    def _note(self, claims: Sequence[Claim], gates: _Limits, queues: _Limits, stored: _Rules) -> Script[None]:
         """Remember the starts that rates count, and the rules by which gates were judged."""
         noted = [
             (name, *_numbers(gate.rule), _starts_after(gate, starts))
@@ -224,8 +211,8 @@ class SqlLimits(SqlSubject, LimitedClaiming[SqlLimitSurvey]):
 
 
 def _judge(
-    walked: Sequence[Row], demand: ClaimRequest, queues: MeasuredLimits
-) -> tuple[MeasuredLimits, list[StartableRange], dict[str, GatePosition]]:
+    walked: Sequence[Row], demand: ClaimRequest, queues: _Limits
+) -> tuple[_Limits, list[StartableRange], dict[str, GatePosition]]:
     """Tell the gates that were seen, the ranges that may be claimed from, and where walks were cut off."""
     gates: dict[str, MeasuredLimit] = {}
     heads: dict[GatePosition, StartableRange] = {}

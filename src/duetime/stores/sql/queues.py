@@ -81,12 +81,8 @@ class SqlQueues(SqlSubject):
         for queue, state, started, count in latest:
             if State(state).terminal:
                 tallies.append(StateCount(queue, State(state), count, started=bool(started)))
-        return QueueCensus(
-            queues=queues,
-            tallies=tallies,
-            gates_whole=sum(row[-1] for row in gated) < most,
-            history_whole=sum(row[-1] for row in latest) < most,
-        )
+        gates, history = (sum(row[-1] for row in found) < most for found in (gated, latest))
+        return QueueCensus(queues=queues, tallies=tallies, gates_whole=gates, history_whole=history)
 
     @write(rows=None)
     def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> HintingScript[int]:

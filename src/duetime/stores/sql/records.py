@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final, TypeVar, cast
 
@@ -10,7 +10,6 @@ import msgspec
 
 from duetime.model.ids import first_id_of
 from duetime.model.job import JobId, join_tags
-from duetime.model.queues import LIVE, Registry
 from duetime.model.reports import LogPart
 from duetime.model.retention import as_of
 from duetime.model.states import State
@@ -25,28 +24,33 @@ from duetime.model.stored import (
 from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
 from duetime.stores.base import JobFilter
+from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.statements.rows import encode_batch
 from duetime.stores.sql.verbs import SqlSubject, read
 
 T = TypeVar("T")
 
-_DIGITS: Final = 6
 _JOB_FIELDS: Final = tuple(StoredJob.__dataclass_fields__)
 _ATTEMPT_FIELDS: Final = tuple(StoredAttempt.__dataclass_fields__)
 _LOG_FIELDS: Final = ("job_id", "fence", "attempt", "line", "text")
 _WORKER_FIELDS: Final = tuple(name for name in StoredWorker.__dataclass_fields__ if name != "stats")
 _STATS_FIELDS: Final = tuple(WorkerStats.__dataclass_fields__)
-_COMMAND_COLUMNS: Final = (
-    "id", "worker", "kind", "body", "created_at", "taken_at", "done_at", "outcome", "dropped",
-)  # fmt: skip
+_COMMAND_COLUMNS: Final = [
+    "id",
+    "worker",
+    "kind",
+    "body",
+    "created_at",
+    "taken_at",
+    "done_at",
+    "outcome",
+    "dropped",
+]
 _BEHIND_ALL: Final = "\N{TILDE}"
 """What comes after every id."""
 _NEWEST: Final = 2_000
 """How many jobs are looked at before an index."""
-_LIVE_STATES: Final = frozenset({State.PENDING, State.RUNNING})
-_UNSUCCESSFUL_STATES: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
-_UNSUCCESSFUL: Final = frozenset({Registry.FAILED, Registry.CANCELLED, Registry.SKIPPED})
 
 
 class SqlRecords(SqlSubject):
@@ -79,11 +83,16 @@ class SqlRecords(SqlSubject):
             "before": where.before or _BEHIND_ALL,
         }
         found: list[Row] = []
-        narrow = self._narrow(where)
+        narrow: Statement | None = None
+        if where.wants_live:
+            narrow = self._sql.find_live
+        elif where.schedule is not None:
+            narrow = self._sql.find_of_schedule
         if narrow is not None:
             found = yield Query(self._sql.find_newest, {**values, "newest": _NEWEST})
         if len(found) < where.limit:
-            found = yield Query(narrow or self._walk(where), values)
+            along = self._sql.find_unsuccessful if where.wants_unsuccessful else self._sql.find
+            found = yield Query(narrow or along, values)
         return [job_record(row) for row in found]
 
     @read(rows=None)
@@ -96,30 +105,20 @@ class SqlRecords(SqlSubject):
     def attempts(self, job_id: JobId) -> Script[list[StoredAttempt]]:
         """Return the tries that ended without ending the job, oldest first."""
         found = yield Query(self._sql.attempts, {"job_id": job_id})
-        return [attempt_record(row) for row in found]
+        return [_record(StoredAttempt, _ATTEMPT_FIELDS, row) for row in found]
 
     @read(rows=None)
     def logs(self, job_id: JobId, *, after: tuple[int, int] = (0, 0)) -> Script[list[LogPart]]:
         """Return what the runs of a job have logged, in order."""
         fence, line = after
         found = yield Query(self._sql.logs, {"job_id": job_id, "fence": fence, "line": line})
-        return [log_record(row) for row in found]
+        return [_record(LogPart, _LOG_FIELDS, row) for row in found]
 
     @read(rows=None)
     def workers(self) -> Script[list[StoredWorker]]:
         """Return all workers that are known, newest first."""
         found = yield Query(self._sql.workers, {})
         return [worker_record(row) for row in found]
-
-    def _narrow(self, where: JobFilter) -> Statement | None:
-        """Return the statement that finds seldom jobs, if there is one for what is asked for."""
-        if where.state in _LIVE_STATES or where.registry in LIVE:
-            return self._sql.find_live
-        return None if where.schedule is None else self._sql.find_of_schedule
-
-    def _walk(self, where: JobFilter) -> Statement:
-        seldom = where.state in _UNSUCCESSFUL_STATES or where.registry in _UNSUCCESSFUL
-        return self._sql.find_unsuccessful if seldom else self._sql.find
 
 
 def job_record(row: Row) -> StoredJob:
@@ -134,19 +133,13 @@ def job_record(row: Row) -> StoredJob:
     if (problem := row_problem(found)) is not None:
         found = replace(with_blanks(found), error=unreadable_row(problem))
     if found.progress is not None:
-        # A database may keep it in four bytes.
-        found = replace(found, progress=round(found.progress, _DIGITS))
+        found = replace(found, progress=read_progress(found.progress))
     return as_of(found, now)
 
 
-def attempt_record(row: Row) -> StoredAttempt:
-    """Build a record from the columns of `attempts`."""
-    return with_blanks(StoredAttempt(**dict(zip(_ATTEMPT_FIELDS, row, strict=True))))
-
-
-def log_record(row: Row) -> LogPart:
-    """Build a record from the columns of `logs`."""
-    return with_blanks(LogPart(**dict(zip(_LOG_FIELDS, row, strict=True))))
+def _record(kind: Callable[..., T], fields: Iterable[str], row: Row) -> T:
+    """Build a record from its columns."""
+    return with_blanks(kind(**dict(zip(fields, row, strict=True))))
 
 
 def worker_record(row: Row) -> StoredWorker:

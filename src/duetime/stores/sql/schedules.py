@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry
@@ -15,8 +16,9 @@ from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules, Hint
+from duetime.stores.base.jobs import job_hints
 from duetime.stores.sql.driver import Query, Row, Script, ScriptUndone
-from duetime.stores.sql.enqueue import insertion, job_hints
+from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.job_control import cancel, worker_hints
 from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements
@@ -32,6 +34,7 @@ from duetime.stores.sql.statements.rows import (
 )
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
+_move = attrgetter("name", "rev", "expected", "fired_through", "next_at", "made", "pause")
 _DUE_AT_ONCE: Final = 500
 """About how many are read, which gives a read its time."""
 
@@ -92,10 +95,7 @@ class SqlSchedules(SqlSubject):
     @write(rows=_rows)
     def fire(self, firings: Sequence[Firing]) -> HintingScript[frozenset[str]]:
         """Move schedules on by compare-and-set and store the jobs of those that moved; return their names."""
-        moves = [
-            (f.name, f.rev, f.expected, f.fired_through, f.next_at, f.made, f.pause, int(f.resumes), ITSELF)
-            for f in firings
-        ]
+        moves = [(*_move(firing), int(firing.resumes), ITSELF) for firing in firings]
         applied = _names((yield Query(self._sql.fire, {"rows": encode_batch_for(self._sql.fire, moves)})))
         fired = [firing for firing in firings if firing.name in applied]
         if ending := [(firing.name,) for firing in fired if firing.cancels]:

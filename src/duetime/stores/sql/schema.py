@@ -9,11 +9,11 @@ import re
 from functools import cache
 from typing import NamedTuple, cast
 
-from duetime.errors import SchemaMismatch
+from duetime.errors import InvalidTransaction, SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.statements.loader import Dialect, PlaceholderFiller, Statements, files, fragments
-from duetime.stores.sql.transactions.caller import another_database
+from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE
 from duetime.version import VERSION
 
 _COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
@@ -38,10 +38,8 @@ def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
     fill = PlaceholderFiller(dialect, namespace, {**fragments(dialect), "code": VERSION})
     folders = (".", dialect.folder)
     found = {file.stem.partition("_"): file for folder in folders for file in files(folder, "migrations")}
-    return tuple(
-        Migration(int(number), name, fill(file.read_text("utf-8")))
-        for (number, _, name), file in sorted(found.items())
-    )
+    steps = sorted(found.items())
+    return tuple(Migration(int(n), name, fill(file.read_text("utf-8"))) for (n, _, name), file in steps)
 
 
 def read_status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:
@@ -71,9 +69,8 @@ def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
 def check_version(status: SchemaStatus, *, url: str) -> None:
     """Raise `SchemaMismatch`, with the way out, unless the tables fit this code."""
     if status.found > status.wanted:
-        raise SchemaMismatch(
-            f"the tables are version {status.found}, this code knows up to {status.wanted}; upgrade duetime"
-        )
+        known = f"this code knows up to {status.wanted}"
+        raise SchemaMismatch(f"the tables are version {status.found}, {known}; upgrade duetime")
     if status.found < status.wanted:
         state = f"the tables are version {status.found}" if status.found else "there are no tables yet"
         raise SchemaMismatch(f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`")
@@ -101,4 +98,4 @@ def check_identity(sql: Statements, expected: str) -> Script[None]:
     """Raise `InvalidTransaction` unless the connection sees the store that is meant; it sees some store's tables."""
     found = yield Query(sql.store_id, {})
     if not found or found[0][0] != expected:
-        raise another_database()
+        raise InvalidTransaction(ANOTHER_DATABASE)

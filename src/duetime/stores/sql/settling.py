@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeAlias
 
 from duetime.errors import ClaimLost, StoreUnavailable, TransactionMisused
 from duetime.failpoints import failpoint
 from duetime.model.callbacks import call_back
 from duetime.model.job import JobId, NewJob, Token
-from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success, leaves_work
+from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.time import Instant
-from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Driver, DriverHandlerTransaction, Query, Script
+from duetime.model.time import Instant, Micros
+from duetime.stores.base import HandlerTransaction
+from duetime.stores.base.jobs import settled_hints
+from duetime.stores.sql.driver import Driver, Query, Script
 from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements
@@ -35,7 +36,8 @@ from duetime.stores.sql.verbs import SqlSubject, read
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 2.0
-_NO_SETTLEMENTS: Final[Mapping[JobId, Settlement]] = MappingProxyType({})
+Ends: TypeAlias = Mapping[JobId, Settlement]
+_NO_SETTLEMENTS: Final[Ends] = MappingProxyType({})
 
 
 class SqlSettling(SqlSubject):
@@ -50,7 +52,7 @@ class SqlSettling(SqlSubject):
         script = partial(settle, self._sql, settlements, plain=plain)
         accepted = await self._driver.write(script, atomic=atomic, rows=len(settlements))
         if not plain:
-            self._hint_settled(settlements)
+            self.hint_settled(settlements)
         if len(accepted) < len(settlements):
             missing = [change.token for change in settlements if change.token not in accepted]
             accepted |= await self._settled_before(missing)
@@ -67,11 +69,14 @@ class SqlSettling(SqlSubject):
             script = partial(report, self._sql, progress, logs)
             await self._driver.write(script, atomic=not single, rows=len(progress) + len(logs))
 
-    def _hint_settled(self, settlements: Sequence[Settlement]) -> None:
-        if any(map(leaves_work, settlements)):
-            self._driver.hint(Hint("jobs"))
-        elif any(change.limited for change in settlements):
-            self._driver.hint(Hint("limits"))
+    def lend(self, *, timeout: Micros) -> HandlerTransaction:
+        """Return a transaction for a handler."""
+        return SqlHandlerTransaction(self, self._driver, self._sql, timeout=timeout)
+
+    def hint_settled(self, settlements: Sequence[Settlement]) -> None:
+        """Hint what has changed for workers because runs have ended."""
+        for hint in settled_hints(settlements):
+            self._driver.hint(hint)
 
 
 def _takes_several_statements(change: Settlement) -> bool:
@@ -122,7 +127,7 @@ def _settle(sql: Statements, told: Sequence[Settlement]) -> Script[frozenset[Tok
         yield from _trim(sql, kept)
     jobs = [job for change in settlements if change.token in accepted for job in change.new_jobs]
     ended = {c.token.job_id: c for c in told if c.calls_back and c.token in accepted}
-    jobs += yield from callbacks(sql, list(ended), told=ended)
+    jobs += yield from callbacks(sql, list(ended), ended)
     if jobs:
         failpoint("within:settle")
         yield insertion(sql, jobs)
@@ -142,9 +147,7 @@ def _trim(sql: Statements, kept: Sequence[Settlement]) -> Script[None]:
         yield Query(sql.trim_logs, {"rows": listed})
 
 
-def callbacks(
-    sql: Statements, ids: Sequence[JobId], *, told: Mapping[JobId, Settlement] = _NO_SETTLEMENTS
-) -> Script[list[NewJob]]:
+def callbacks(sql: Statements, ids: Sequence[JobId], told: Ends = _NO_SETTLEMENTS) -> Script[list[NewJob]]:
     """Return what is to be enqueued because of these jobs, as they stand now in this transaction.
 
     What is told of their ends counts also where it is not stored.
@@ -156,7 +159,7 @@ def callbacks(
     return [new for job in ended if (new := call_back(job)) is not None]
 
 
-def _as_told(job: StoredJob, told: Mapping[JobId, Settlement]) -> StoredJob:
+def _as_told(job: StoredJob, told: Ends) -> StoredJob:
     change = told.get(job.id)
     if change is None or not change.fleeting:
         return job
@@ -183,9 +186,7 @@ def _settled(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token
 def fate(sql: Statements, token: Token) -> Script[bool]:
     """Tell whether a claim was settled, when no transaction is settling it any more."""
     held = yield Query(sql.holders, {"rows": encode_batch([token])})
-    if held:
-        return False
-    return bool((yield from _settled(sql, [token])))
+    return not held and bool((yield from _settled(sql, [token])))
 
 
 def _is_success(change: Settlement) -> bool:
@@ -194,37 +195,19 @@ def _is_success(change: Settlement) -> bool:
 
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
-    return (
-        change.token.job_id,
-        change.token.fence,
-        change.worker or worker,
-        due_at,
-        change.started_at,
-        change.ended_at,
-        change.attempt,
-        change.error,
-        change.traceback,
-    )
+    ends = change.started_at, change.ended_at, change.attempt, change.error, change.traceback
+    return (change.token.job_id, change.token.fence, change.worker or worker, due_at, *ends)
 
 
 class SqlHandlerTransaction:
     """A transaction of one driver, and what the store knows about ending it."""
 
-    def __init__(
-        self,
-        driver: Driver,
-        lent: DriverHandlerTransaction,
-        sql: Statements,
-        *,
-        owner: object,
-        on_settled: Callable[[Settlement], None],
-    ) -> None:
-        self._owner = owner
+    def __init__(self, store: SqlSettling, driver: Driver, sql: Statements, *, timeout: Micros) -> None:
+        self._store = store
         self._driver = driver
-        self._lent = lent
-        self.blocking = lent.blocking
         self._sql = sql
-        self._on_settled = on_settled
+        self._lent = driver.lend(timeout=timeout)
+        self.blocking = self._lent.blocking
 
     @property
     def expired(self) -> bool:
@@ -233,7 +216,7 @@ class SqlHandlerTransaction:
 
     def keeps_out(self, store: object) -> bool:
         """Whether a store cannot write while this is open; one on the same file may not be known to be that."""
-        return self._driver.single_writer and store is self._owner
+        return self._driver.single_writer and store is self._store
 
     async def begin(self) -> object:
         """Begin and return the connection."""
@@ -251,7 +234,7 @@ class SqlHandlerTransaction:
         except StoreUnavailable:
             if not await self._was_settled(settlement.token):
                 raise
-        self._on_settled(settlement)
+        self._store.hint_settled([settlement])
 
     async def abandon(self, error: BaseException) -> None:
         """Roll back; the handler's own error is not masked by trouble with that."""
@@ -264,10 +247,8 @@ class SqlHandlerTransaction:
         if self._lent.expired:
             raise TimeoutError
         if not await self._lent.run(lambda: settle(self._sql, [settlement])):
-            raise ClaimLost(
-                f"job {settlement.token.job_id} was given to another worker or is gone; "
-                "what this run has written is rolled back"
-            )
+            lost = f"job {settlement.token.job_id} was given to another worker or is gone"
+            raise ClaimLost(f"{lost}; what this run has written is rolled back")
 
     async def _was_settled(self, token: Token) -> bool:
         """Look up what came of a commit, as soon as the database can be asked."""
@@ -281,7 +262,6 @@ class SqlHandlerTransaction:
 
 
 def _misused() -> TransactionMisused:
-    return TransactionMisused(
-        "the handler has committed, rolled back or closed the transaction that it was lent, so its writes may "
-        "have been committed without the job; leave the end of the transaction to the block"
-    )
+    ended = "the handler has committed, rolled back or closed the transaction that it was lent"
+    risk = "its writes may have been committed without the job"
+    return TransactionMisused(f"{ended}, so {risk}; leave the end of the transaction to the block")

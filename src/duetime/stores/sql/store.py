@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Self
 
-from duetime.model.time import Clock, Micros
-from duetime.stores.base import Capabilities, DoctorCheck, HandlerTransaction, Hint, SchemaStatus
+from duetime.model.time import Clock
+from duetime.stores.base import Capabilities, DoctorCheck, Hint, SchemaStatus
 from duetime.stores.sql import checks
 from duetime.stores.sql.claims import SqlClaims
 from duetime.stores.sql.copying import SqlCopying
@@ -19,7 +19,7 @@ from duetime.stores.sql.records import SqlRecords
 from duetime.stores.sql.retention import SqlRetention
 from duetime.stores.sql.schedules import SqlSchedules
 from duetime.stores.sql.schema import check_version, migrate, migrations, pending_sql, read_status
-from duetime.stores.sql.settling import SqlHandlerTransaction, SqlSettling
+from duetime.stores.sql.settling import SqlSettling
 from duetime.stores.sql.statements.loader import Dialect
 from duetime.stores.sql.workers import SqlWorkers
 
@@ -92,24 +92,8 @@ class SqlStore(
 
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""
-        return type(self)(
-            self._driver.sibling(),
-            self._dialect,
-            namespace=self._namespace,
-            clock=self._clock,
-            url=self._url,
-            auto_migrate=False,
-        )
-
-    def lend(self, *, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction for a handler."""
-        return SqlHandlerTransaction(
-            self._driver,
-            self._driver.lend(timeout=timeout),
-            self._sql,
-            owner=self,
-            on_settled=lambda settled: self._hint_settled([settled]),
-        )
+        driver, common = self._driver.sibling(), {"namespace": self._namespace, "url": self._url}
+        return type(self)(driver, self._dialect, **common, clock=self._clock, auto_migrate=False)
 
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Driver, Query, Row, Script, play, script_name
+from duetime.stores.sql.driver import Driver, Query, Row, Script, ScriptMaker, play, script_name
 from duetime.stores.sql.statements.loader import Dialect, load
 
 P = ParamSpec("P")
@@ -32,7 +32,7 @@ class SqlSubject:
         self._clock = clock
         self._sql = load(dialect, namespace)
 
-    async def run_read(self, script: Callable[[], Script[T]], *, rows: int | None) -> T:
+    async def run_read(self, script: ScriptMaker[T], *, rows: int | None) -> T:
         """Run a script that changes nothing."""
         return await self._driver.read(script, rows=rows)
 
@@ -46,22 +46,17 @@ class SqlSubject:
 
 
 S = TypeVar("S", bound=SqlSubject)
+Verb: TypeAlias = "Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]"
 
 
-def read(
-    *, rows: RowCount = 1
-) -> Callable[
-    [Callable[Concatenate[S, P], Script[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
-]:
+def read(*, rows: RowCount = 1) -> Callable[[Callable[Concatenate[S, P], Script[T]]], Verb[S, P, T]]:
     """Have a method's script run as one that changes nothing; without the database for an empty batch."""
     return _decorator(SqlSubject.run_read, rows)  # type: ignore[no-any-return]
 
 
 def write(
     *, atomic: bool = True, rows: RowCount = 1
-) -> Callable[
-    [Callable[Concatenate[S, P], HintingScript[T]]], Callable[Concatenate[S, P], CoroutineType[Any, Any, T]]
-]:
+) -> Callable[[Callable[Concatenate[S, P], HintingScript[T]]], Verb[S, P, T]]:
     """Have a method's script run in one transaction, and its hints given behind it; without one for an empty batch.
 
     `atomic=False` promises that it is a single statement, or that what follows the first may come later.

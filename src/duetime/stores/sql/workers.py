@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from duetime.errors import StoreMoved
 from duetime.model.job import JobId, Token
-from duetime.model.outcome import CrashSuspect, blamed_job
+from duetime.model.outcome import CrashSuspect
 from duetime.model.stored import with_blanks
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
+from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.records import command_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
+
+_DIED: Final = "the worker died before it answered"
 
 
 class SqlWorkers(SqlSubject):
@@ -40,11 +42,8 @@ class SqlWorkers(SqlSubject):
 
     @write()
     def _register(self, worker: WorkerInfo, *, lease: Micros) -> Script[Instant]:
-        values = asdict(worker) | {
-            "host": clean_text(worker.host),
-            "fires": int(worker.fires),
-            "lease": lease,
-        }
+        values = asdict(worker)
+        values |= {"host": clean_text(worker.host), "fires": int(worker.fires), "lease": lease}
         for name in ("queues", "tasks", "declares"):
             values[name] = msgspec.json.encode(values[name]).decode()
         [(now, moved)] = yield Query(self._sql.register, values)
@@ -104,7 +103,7 @@ class SqlWorkers(SqlSubject):
     def retire(self, worker: WorkerId) -> Script[None]:
         """Mark a worker as stopped and drop the commands that it has not answered."""
         yield Query(self._sql.retire, {"worker": worker})
-        yield from _drop_commands(self._sql, [(worker,)], reason="the worker stopped before it answered")
+        yield from _drop_commands(self._sql, [(worker,)], "the worker stopped before it answered")
 
     @read()
     def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> Script[list[PeerWorker]]:
@@ -135,10 +134,14 @@ class SqlWorkers(SqlSubject):
             return RescueResult(dead, [])
         before = {row[0]: row for row in orphans}
         # Judged over all rows of a dead worker, also when another rescuer gets some of them.
-        suspects = _suspects(orphans)
+        blamed = blamed_jobs(
+            (worker, with_blanks(CrashSuspect(job_id, crashes)))
+            for job_id, _, worker, started_at, crashes, is_due in orphans
+            if worker is not None and (started_at is not None or is_due)
+        )
         values = {"worker": worker, "claim_id": claim_id, "rows": encode_batch(row[:2] for row in orphans)}
         adopted = yield Query(self._sql.adopt, values)
-        return RescueResult(dead, [_orphan(row, before[row[0]], suspects) for row in adopted])
+        return RescueResult(dead, [_orphan(row, before[row[0]], blamed) for row in adopted])
 
     @write(rows=len)
     def send(self, commands: Sequence[NewCommand]) -> HintingScript[list[Command]]:
@@ -178,9 +181,7 @@ class SqlWorkers(SqlSubject):
         return [commands[command_id] for command_id in ids if command_id in commands]
 
 
-def _drop_commands(
-    sql: Statements, gone: Sequence[Row], *, reason: str = "the worker died before it answered"
-) -> Script[list[WorkerId]]:
+def _drop_commands(sql: Statements, gone: Sequence[Row], reason: str = _DIED) -> Script[list[WorkerId]]:
     """Drop what workers that are gone were told, and return those."""
     if gone:
         yield Query(sql.drop_commands, {"rows": encode_batch(row[:1] for row in gone), "reason": reason})
@@ -193,16 +194,7 @@ def _held(rows: Sequence[Row]) -> dict[str, Any]:
     return {"held": frozenset(Token(*row[:3]) for row in rows), "cancelling": cancelling}
 
 
-def _suspects(orphans: Sequence[Row]) -> frozenset[JobId]:
-    started: defaultdict[str | None, list[CrashSuspect]] = defaultdict(list)
-    for job_id, _, worker, started_at, crashes, is_due in orphans:
-        if worker is not None and (started_at is not None or is_due):
-            started[worker].append(with_blanks(CrashSuspect(job_id, crashes)))
-    return frozenset(job_id for group in started.values() if (job_id := blamed_job(group)) is not None)
-
-
-def _orphan(row: Row, before: Row, suspects: frozenset[JobId]) -> OrphanedJob:
+def _orphan(row: Row, before: Row, blamed: frozenset[JobId]) -> OrphanedJob:
     job_id, _, worker, started_at, _, is_due = before
-    return with_blanks(
-        OrphanedJob(read_checked_claim(row), worker or "", started_at, job_id in suspects, bool(is_due))
-    )
+    claim = read_checked_claim(row)
+    return with_blanks(OrphanedJob(claim, worker or "", started_at, job_id in blamed, bool(is_due)))

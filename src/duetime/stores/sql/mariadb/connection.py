@@ -162,10 +162,8 @@ class MariaDbConnection:
         await cursor.execute("SELECT @@max_allowed_packet")
         [(most,)] = await cursor.fetchall()
         if (size := len(text.encode())) >= most:
-            raise StoreError(
-                f"a statement of {size} bytes is larger than the server's max_allowed_packet ({most}); "
-                "raise it there, or send less at once"
-            )
+            larger = f"a statement of {size} bytes is larger than the server's max_allowed_packet ({most})"
+            raise StoreError(f"{larger}; raise it there, or send less at once")
 
     def _spelled(self, query: str) -> str:
         return query.replace(*self.variant.spelling) if self.variant.spelling else query

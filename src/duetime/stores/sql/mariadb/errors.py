@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 import asyncmy
 
@@ -32,7 +32,7 @@ _CODES: Final = {
 class MariaDbErrors(DatabaseErrors):
     """What the errors of asyncmy mean, whose first argument is a code."""
 
-    meanings = tuple((code, meaning) for meaning, codes in _CODES.items() for code in codes.split())
+    meanings: ClassVar = {code: meaning for meaning, codes in _CODES.items() for code in codes.split()}
     conflicts = (errors.CONFLICT, errors.DUPLICATE_KEY)
 
     def translate(self, error: BaseException) -> BaseException:

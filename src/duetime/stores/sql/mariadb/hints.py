@@ -11,7 +11,7 @@ from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.mariadb.connection import MariaDbConnection
 from duetime.stores.sql.mariadb.dialect import MARIADB
-from duetime.stores.sql.pool.hints import ANY_HINT, HintListener, HintSender, decode_hints
+from duetime.stores.sql.pool.hints import ANY_HINT, HintConnection, HintSender, decode_hints
 from duetime.stores.sql.statements.loader import load_hints
 
 _SLOTS: Final = 64
@@ -39,7 +39,7 @@ class HintRowSender(HintSender[MariaDbConnection]):
             await self._connector.play(connection, _asked(self._namespace, "tell", values), None)
 
 
-class HintRowWatcher(HintListener[MariaDbConnection]):
+class HintRowWatcher(HintConnection[MariaDbConnection]):
     """One connection on which the server waits for hints."""
 
     _told: Mapping[int, int] = {}

@@ -217,9 +217,8 @@ class ConnectionPool(Generic[C]):
             async with asyncio.timeout(_LONGEST_WAIT):
                 await self._places.acquire()
         except TimeoutError:
-            raise StoreUnavailable(
-                f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
-            ) from None
+            busy = f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds"
+            raise StoreUnavailable(f"{busy}; raise ?pool= in the URL") from None
 
     def _trim(self) -> None:
         """Close what has not been used for a while, but for the connection that was used last."""

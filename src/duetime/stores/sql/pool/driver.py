@@ -8,8 +8,8 @@ import random
 import secrets
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
-from contextlib import closing, nullcontext, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -20,17 +20,20 @@ from duetime.failpoints import failpoint
 from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
 from duetime.stores.base.encryption import examine_tls
-from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.base.hints import HintSubscriber, HintSubscribers
 from duetime.stores.sql.driver import (
+    FORKED,
+    NOT_OPEN,
     CallerTransaction,
     DriverHandlerTransaction,
     Script,
+    ScriptMaker,
     SingleQueryScript,
     script_name,
 )
 from duetime.stores.sql.pool.connections import C, ConnectionPool, ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import StaleConnection
-from duetime.stores.sql.pool.hints import HintListener, HintSender
+from duetime.stores.sql.pool.hints import HintConnection, HintSender
 from duetime.stores.sql.pool.transactions import PooledCallerTransaction, PooledHandlerTransaction
 from duetime.stores.sql.transactions.caller import take_sqlalchemy
 
@@ -72,7 +75,7 @@ class PooledDriver(ABC, Generic[C]):
 
     single_writer = False
     sender: ClassVar[type[HintSender[Any]]]
-    listener: ClassVar[type[HintListener[Any]]]
+    listener: ClassVar[type[HintConnection[Any]]]
     transaction: ClassVar[type[PooledHandlerTransaction[Any]]]
 
     def __init__(
@@ -93,7 +96,7 @@ class PooledDriver(ABC, Generic[C]):
         self._shared = shared or SharedHints()
         self._connections: OpenConnections[C] | None = None
         self._unwatch: Callable[[], None] = lambda: None
-        self._listeners: list[HintListener[C]] = []
+        self._listeners: list[HintConnection[C]] = []
 
     @abstractmethod
     def _examine(self) -> Script[list[DoctorCheck]]:
@@ -134,12 +137,12 @@ class PooledDriver(ABC, Generic[C]):
 
     async def write(
         self,
-        script: Callable[[], Script[T]],
+        script: ScriptMaker[T],
         *,
         atomic: bool = True,
         hint: Hint | None = None,
         rows: int | None = 1,
-        again: Callable[[], Script[T]] | None = None,
+        again: ScriptMaker[T] | None = None,
     ) -> T:
         """Run a script in one transaction, or as a single statement that is its own; again after a conflict."""
         answer = await self._run(script, again, atomic=atomic, rows=rows)
@@ -147,11 +150,11 @@ class PooledDriver(ABC, Generic[C]):
             self.hint(hint)
         return answer
 
-    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T | None:  # noqa: ARG002
+    def write_blocking(self, script: ScriptMaker[T], *, hint: Hint | None = None) -> T | None:  # noqa: ARG002
         """Refuse: the connections belong to an event loop."""
         return None
 
-    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:
+    async def read(self, script: ScriptMaker[T], *, rows: int | None = 1) -> T:
         """Run a script that changes nothing; again if the connection was lost."""
         return await self._run(script, script, atomic=False, rows=rows)
 
@@ -170,26 +173,18 @@ class PooledDriver(ABC, Generic[C]):
         if (connections := self._own_connections()) is not None:
             connections.sender.send(hint)
 
-    async def wakeups(self) -> AsyncGenerator[Hint]:
+    def wakeups(self) -> AsyncIterator[Hint]:
         """Yield our own hints and those of other processes."""
-        with self._shared.subscribers.listening() as subscriber:
-            listener = self.listener(
-                self._connector,
-                subscriber.put,
-                namespace=self._namespace,
-                name=self._shared.sender,
-                clock=self._clock,
-            )
-            self._listeners.append(listener)
-            listening = asyncio.create_task(listener.run(), name="duetime-listen")
-            try:
-                async for hint in subscriber.hints():
-                    yield hint
-            finally:
-                self._listeners.remove(listener)
-                listening.cancel()
-                with suppress(asyncio.CancelledError):
-                    await listening
+        return self._shared.subscribers.hints_while(self._listen)
+
+    async def _listen(self, subscriber: HintSubscriber) -> None:
+        names = {"namespace": self._namespace, "name": self._shared.sender}
+        listener = self.listener(self._connector, subscriber.put, **names, clock=self._clock)
+        self._listeners.append(listener)
+        try:
+            await listener.run()
+        finally:
+            self._listeners.remove(listener)
 
     @property
     def hears_others(self) -> bool:
@@ -226,12 +221,9 @@ class PooledDriver(ABC, Generic[C]):
 
     def _open_connections(self) -> OpenConnections[C]:
         if self._connections is None:
-            raise NotOpen("the store is not open; use it inside `async with scheduler`")
+            raise NotOpen(NOT_OPEN)
         if self._connections.pid != os.getpid():
-            raise NotOpen(
-                "this process was forked after the store was opened; a database connection does not survive "
-                "that: open the scheduler in the child"
-            )
+            raise NotOpen(FORKED)
         return self._connections
 
     def _close_unused(self) -> None:
@@ -247,8 +239,8 @@ class PooledDriver(ABC, Generic[C]):
 
     async def _run(
         self,
-        script: Callable[[], Script[T]],
-        again: Callable[[], Script[T]] | None,
+        script: ScriptMaker[T],
+        again: ScriptMaker[T] | None,
         *,
         atomic: bool,
         rows: int | None,
@@ -309,9 +301,7 @@ class PooledDriver(ABC, Generic[C]):
             return True
         return repeatable and (timed if isinstance(error, TimeoutError) else errors.is_lost(error))
 
-    async def _play(
-        self, script: Callable[[], Script[T]], connection: C, within: float | None, *, atomic: bool
-    ) -> T:
+    async def _play(self, script: ScriptMaker[T], connection: C, within: float | None, *, atomic: bool) -> T:
         """Run a script on a connection within a time."""
         connector = self._connector
         single: SingleQueryScript[T] | None = _single(script)
@@ -337,7 +327,7 @@ class PooledDriver(ABC, Generic[C]):
         failpoint(f"after:{name}")
         return answer
 
-    async def _play_in_transaction(self, script: Callable[[], Script[T]], connection: C, *, long: bool) -> T:
+    async def _play_in_transaction(self, script: ScriptMaker[T], connection: C, *, long: bool) -> T:
         await self._reach(connection, self._connector.begin, long=long)
         steps = script()
         name = script_name(steps)

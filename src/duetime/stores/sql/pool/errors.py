@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple, Self
 
 from duetime.errors import (
@@ -19,7 +19,7 @@ from duetime.errors import (
 from duetime.failpoints import InjectedFault
 from duetime.model.urls import parse_url
 from duetime.stores.sql.driver import AlreadyStored, ScriptUndone
-from duetime.stores.sql.transactions.caller import transaction_aborted
+from duetime.stores.sql.transactions import caller
 
 
 class DatabaseLabel(NamedTuple):
@@ -77,92 +77,66 @@ class ErrorMeaning(NamedTuple):
         return self.kind(self.text.format(error=said, code=code, option=place.authority, **names))
 
 
+def unusable(text: str) -> ErrorMeaning:
+    """Tell of what only a change of the settings can mend."""
+    return ErrorMeaning(StoreUnusable, text)
+
+
+def unavailable(text: str) -> ErrorMeaning:
+    """Tell of what may be over at the next try."""
+    return ErrorMeaning(StoreUnavailable, text)
+
+
 _AUTHORITY_OPTIONS: Final = {"PostgreSQL": "sslrootcert", "MariaDB": "ssl_ca"}
-NETWORK_ERRORS: Final[Sequence[tuple[type[Exception], ErrorMeaning]]] = (
-    (InjectedFault, ErrorMeaning(StoreUnavailable, "{error}")),
-    (
-        PasswordAsked,
-        ErrorMeaning(
-            StoreUnusable,
-            "{place} asks for the password in clear, without TLS, and did not get it; "
-            "set up TLS there, and add ?{option}=ca.pem",
-        ),
+NETWORK_ERRORS: Final[Mapping[type[Exception], ErrorMeaning]] = {
+    InjectedFault: unavailable("{error}"),
+    PasswordAsked: unusable(
+        "{place} asks for the password in clear, without TLS, and did not get it; set up TLS there, and add ?{option}=ca.pem"
     ),
-    (
-        ssl.SSLCertVerificationError,
-        ErrorMeaning(
-            StoreUnusable,
-            "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem",
-        ),
+    ssl.SSLCertVerificationError: unusable(
+        "{place} shows a certificate that is not trusted here ({error}); name who signed it: ?{option}=ca.pem"
     ),
-    (
-        ssl.SSLError,
-        ErrorMeaning(
-            StoreUnavailable,
-            "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port",
-        ),
+    ssl.SSLError: unavailable(
+        "{place} cannot be reached by TLS: {error}; check that it speaks TLS at this port"
     ),
-    (
-        TimeoutError,
-        ErrorMeaning(StoreUnavailable, "{place} did not answer in time; see whether it is busy or cut off"),
+    TimeoutError: unavailable("{place} did not answer in time; see whether it is busy or cut off"),
+    OSError: unavailable(
+        "{place} cannot be reached: {error}; check that it runs, and host and port in the URL"
     ),
-    (
-        OSError,
-        ErrorMeaning(
-            StoreUnavailable,
-            "{place} cannot be reached: {error}; check that it runs, and host and port in the URL",
-        ),
-    ),
+}
+LOGIN_REFUSED: Final = unusable(
+    "{user} may not log in at {host} ({error}); check the user and password in the URL"
 )
-LOGIN_REFUSED: Final = ErrorMeaning(
-    StoreUnusable, "{user} may not log in at {host} ({error}); check the user and password in the URL"
+NO_TLS: Final = unusable("the connection to {place} cannot be encrypted ({error}); check ?ssl_ca= in the URL")
+NO_DATABASE: Final = unusable(
+    'there is no database "{database}" at {host} ({error}); create it: CREATE DATABASE {database}'
 )
-NO_TLS: Final = ErrorMeaning(
-    StoreUnusable,
-    "{place} and we found no way to encrypt the connection ({error}); check ?ssl_ca= in the URL",
-)
-NO_DATABASE: Final = ErrorMeaning(
-    StoreUnusable,
-    'there is no database "{database}" at {host} ({error}); create it: CREATE DATABASE {database}',
-)
-NO_RIGHTS: Final = ErrorMeaning(
-    StoreUnusable, '{error}; grant {user} the rights on the tables in "{database}"'
-)
+NO_RIGHTS: Final = unusable('{error}; grant {user} the rights on the tables in "{database}"')
 NO_TABLE: Final = ErrorMeaning(SchemaMismatch, "{error}; run `duetime migrate`")
-STATEMENT_LOG: Final = ErrorMeaning(
-    StoreUnusable,
-    "{place} logs statements, which cannot be done for transactions as ours ({error}); set binlog_format to ROW",
+STATEMENT_LOG: Final = unusable(
+    "{place} logs statements, which cannot be done for transactions as ours ({error}); set binlog_format to ROW"
 )
 # Unavailable rather than unusable: after a failover the next connection may reach the new primary.
-READ_ONLY: Final = ErrorMeaning(
-    StoreUnavailable, "{place} is read-only at present ({error}); connect to the primary"
+READ_ONLY: Final = unavailable("{place} is read-only at present ({error}); connect to the primary")
+DISK_FULL: Final = unavailable("the disk of {place} is full ({error}); free some space there")
+TOO_MANY_CONNECTIONS: Final = unavailable(
+    "{place} has no connection left for us ({error}); raise its max_connections or lower ?pool="
 )
-DISK_FULL: Final = ErrorMeaning(
-    StoreUnavailable, "the disk of {place} is full ({error}); free some space there"
-)
-TOO_MANY_CONNECTIONS: Final = ErrorMeaning(
-    StoreUnavailable,
-    "{place} has no connection left for us ({error}); raise its max_connections or lower ?pool=",
-)
-TIMED_OUT: Final = ErrorMeaning(
-    StoreUnavailable, "{place} took too long and was stopped ({error}); see what it waits for"
-)
-CONNECTION_LOST: Final = ErrorMeaning(
-    StoreUnavailable, "the connection to {place} was lost ({error}); try again"
-)
-NEVER_SENT: Final = ErrorMeaning(StoreUnavailable, "the connection to {place} was gone ({error}); try again")
-CONFLICT: Final = ErrorMeaning(
-    StoreUnavailable, "too many others change the same rows at once ({error}); try again"
-)
+TIMED_OUT: Final = unavailable("{place} took too long and was stopped ({error}); see what it waits for")
+CONNECTION_LOST: Final = unavailable("the connection to {place} was lost ({error}); try again")
+NEVER_SENT: Final = unavailable("the connection to {place} was gone ({error}); try again")
+CONFLICT: Final = unavailable("too many others change the same rows at once ({error}); try again")
 TOO_LARGE: Final = ErrorMeaning(
     StoreError,
     "{place} takes no statement so large ({error}); raise its max_allowed_packet, or send less at once",
 )
 DUPLICATE_KEY: Final = ErrorMeaning(AlreadyStored, "{error}")
+# The transaction that had it was ended.
 NO_SAVEPOINT: Final = ErrorMeaning(StoreError, "{error}")
 REFUSED: Final = ErrorMeaning(StoreError, "{place} refused a statement: {error} (code {code})")
-ABORTED: Final = ErrorMeaning(InvalidTransaction, str(transaction_aborted()))
-STOPPING: Final = ErrorMeaning(StoreUnavailable, "{place} is stopping or starting ({error}); wait for it")
+# A statement of the transaction had failed before, so that it can only be rolled back.
+ABORTED: Final = ErrorMeaning(InvalidTransaction, caller.ABORTED)
+STOPPING: Final = unavailable("{place} is stopping or starting ({error}); wait for it")
 
 
 class DatabaseErrors(ABC):
@@ -171,9 +145,9 @@ class DatabaseErrors(ABC):
     It has no state, because every verb enters it.
     """
 
-    meanings: ClassVar[Sequence[tuple[str, ErrorMeaning]]]
+    meanings: ClassVar[Mapping[str, ErrorMeaning]]
     """What codes mean that begin with a text; the first that fits counts."""
-    by_type: ClassVar[Sequence[tuple[type[Exception], ErrorMeaning]]] = NETWORK_ERRORS
+    by_type: ClassVar[Mapping[type[Exception], ErrorMeaning]] = NETWORK_ERRORS
     """What errors without a code mean; the narrower come first."""
     conflicts: ClassVar[Sequence[ErrorMeaning]]
     """After which the whole script can be run again, because its transaction was undone."""
@@ -196,8 +170,10 @@ class DatabaseErrors(ABC):
         """Return what an error means; None if it is of something else."""
         code = self.code(error)
         if code is None:
-            return next((meaning for kind, meaning in self.by_type if isinstance(error, kind)), None)
-        return next((meaning for prefix, meaning in self.meanings if code.startswith(prefix)), REFUSED)
+            return next((meaning for kind, meaning in self.by_type.items() if isinstance(error, kind)), None)
+        return next(
+            (meaning for prefix, meaning in self.meanings.items() if code.startswith(prefix)), REFUSED
+        )
 
     def is_conflict(self, error: BaseException) -> bool:
         """Whether the whole script can be run again."""
@@ -216,21 +192,8 @@ class DatabaseErrors(ABC):
         """Whether the connection can be used again once its transaction is rolled back."""
         if isinstance(error, KeyTaken | ScriptUndone | StoreError):
             return True
-        return (
-            self.code(error) is not None and not self.is_lost(error) and self.meaning(error) is not READ_ONLY
-        )
-
-    def misses_savepoint(self, error: BaseException) -> bool:
-        """Whether a savepoint was not there any more, because its transaction had been ended."""
-        return self.meaning(error) is NO_SAVEPOINT
-
-    def misses_table(self, error: BaseException) -> bool:
-        """Whether a table or a column was not there."""
-        return self.meaning(error) is NO_TABLE
-
-    def is_aborted(self, error: BaseException) -> bool:
-        """Whether a statement of the transaction had failed before, so that it can only be rolled back."""
-        return self.meaning(error) is ABORTED
+        gone = self.code(error) is None or self.is_lost(error)
+        return not gone and self.meaning(error) is not READ_ONLY
 
     def translate(self, error: BaseException) -> BaseException:
         """Return the error to raise instead; an error of something else comes back as it is."""

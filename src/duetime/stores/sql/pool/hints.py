@@ -133,7 +133,7 @@ class HintSender(ABC, Generic[C]):
         """Send a text over a connection."""
 
 
-class HintListener(ABC, Generic[C]):
+class HintConnection(ABC, Generic[C]):
     """One connection that hears the hints of other processes, made anew whenever it is lost."""
 
     def __init__(

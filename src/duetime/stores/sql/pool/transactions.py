@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Generic, NoReturn, TypeVar
 
-from duetime.errors import StoreError
+from duetime.errors import InvalidTransaction, StoreError
 from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import Clock, Micros
-from duetime.stores.sql.driver import Script
+from duetime.stores.sql.driver import ScriptMaker
+from duetime.stores.sql.pool import errors
 from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
-from duetime.stores.sql.transactions.caller import (
-    SAVEPOINT,
-    another_database,
-    connection_gone,
-    needs_event_loop,
-    no_transaction,
-    rolled_back_by_server,
-)
+from duetime.stores.sql.transactions import caller
 
 T = TypeVar("T")
 
@@ -30,48 +23,48 @@ class PooledCallerTransaction(Generic[C]):
 
     def __init__(self, tx: object, connection: C, connector: Connector[C], *, clock: Clock | None) -> None:
         if connection.is_closed():
-            raise connection_gone()
+            raise InvalidTransaction(caller.CONNECTION_GONE)
         if not connection.is_in_transaction():
-            raise no_transaction(connector.how_to_begin)
+            raise caller.no_transaction(connector.how_to_begin)
         self._tx = tx
         self._connection = connection
         self._connector = connector
         self._clock = clock
         self.announces = connector.announces
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         connection = self._connection
         with self._connector.errors:
-            await connection.execute(f"SAVEPOINT {SAVEPOINT}")
+            await connection.execute(f"SAVEPOINT {caller.SAVEPOINT}")
             try:
                 answer = await self._connector.play(connection, script(), self._clock)
             except BaseException as error:
                 await self._take_back(error)
-                if self._connector.errors.misses_table(error):
-                    raise another_database() from error
+                if self._connector.errors.meaning(error) is errors.NO_TABLE:
+                    raise InvalidTransaction(caller.ANOTHER_DATABASE) from error
                 raise
-            await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
+            await connection.execute(f"RELEASE SAVEPOINT {caller.SAVEPOINT}")
         return answer
 
     async def _take_back(self, cause: BaseException) -> None:
         """Undo what a script has done; raise `InvalidTransaction` where the server has undone more than that."""
         connection = self._connection
         try:
-            await connection.execute(f"ROLLBACK TO SAVEPOINT {SAVEPOINT}")
-            await connection.execute(f"RELEASE SAVEPOINT {SAVEPOINT}")
+            await connection.execute(f"ROLLBACK TO SAVEPOINT {caller.SAVEPOINT}")
+            await connection.execute(f"RELEASE SAVEPOINT {caller.SAVEPOINT}")
         except Exception as error:  # noqa: BLE001 -- what has failed before says more
-            if not self._connector.errors.misses_savepoint(error):
+            if self._connector.errors.meaning(error) is not errors.NO_SAVEPOINT:
                 return
             with suppress(Exception):
                 # Nothing is left to roll back, but only an answer tells the driver that no transaction is open.
                 await connection.execute("ROLLBACK")
-            raise rolled_back_by_server(cause) from cause
+            raise caller.rolled_back_by_server(cause) from cause
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> NoReturn:
+    def run_blocking(self, script: ScriptMaker[T]) -> NoReturn:
         """Refuse: this connection lives in an event loop."""
         del script
-        raise needs_event_loop(self._tx)
+        raise caller.needs_event_loop(self._tx)
 
 
 class PooledHandlerTransaction(ABC, Generic[C]):
@@ -128,15 +121,13 @@ class PooledHandlerTransaction(ABC, Generic[C]):
             try:
                 return await self._at_mark("RELEASE SAVEPOINT", self.after_release)
             except Exception as error:
-                if not self._connector.errors.is_aborted(error):
+                if self._connector.errors.meaning(error) is not errors.ABORTED:
                     raise
                 if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
                     return False
-                raise StoreError(
-                    "a statement failed in the transaction, so nothing of it can be committed"
-                ) from error
+                raise StoreError("a statement of the transaction failed: it cannot be committed") from error
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         with self._connector.errors:
             async with self._connector.timeouts.one_try():
@@ -182,7 +173,7 @@ class PooledHandlerTransaction(ABC, Generic[C]):
         except Exception as error:
             # What the handler has closed looks like a lost connection otherwise.
             closed = getattr(connection, "closed_by_hand", False)
-            if closed or self._connector.errors.misses_savepoint(error):
+            if closed or self._connector.errors.meaning(error) is errors.NO_SAVEPOINT:
                 return False
             raise
         return True

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
-from duetime.errors import StoreUnusable
+from duetime.errors import InvalidTransaction, StoreUnusable
 from duetime.model.time import Instant
 from duetime.stores.base.timeouts import CONNECT_TIMEOUT, DEFAULT_TIMEOUT, enable_keepalive
 from duetime.stores.sql.driver import Query
@@ -16,7 +16,7 @@ from duetime.stores.sql.pool.connections import ConnectionUse, Connector
 from duetime.stores.sql.pool.errors import DatabaseLabel, PasswordAsked
 from duetime.stores.sql.postgres.errors import PostgresErrors
 from duetime.stores.sql.postgres.password_guard import PasswordGuardLoop
-from duetime.stores.sql.transactions.caller import connection_gone
+from duetime.stores.sql.transactions.caller import CONNECTION_GONE
 
 if TYPE_CHECKING:
     _DriverConnection = asyncpg.Connection[asyncpg.Record]
@@ -162,7 +162,7 @@ class PostgresConnector(Connector[PostgresConnection]):
             # It loses its connection when it is given back.
             inner: PostgresConnection | None = getattr(given, "_con", None)
             if inner is None:
-                raise connection_gone()
+                raise InvalidTransaction(CONNECTION_GONE)
             return inner
         return given if isinstance(tx, asyncpg.Connection) else None
 
@@ -213,9 +213,8 @@ class PostgresConnector(Connector[PostgresConnection]):
         version = connection.get_server_version()
         if version.major < OLDEST_VERSION:
             connection.terminate()
-            raise StoreUnusable(
-                f"{self.errors.place} has version {version.major}.{version.minor}; upgrade it to {OLDEST_VERSION} or later"
-            )
+            found = f"{self.errors.place} has version {version.major}.{version.minor}"
+            raise StoreUnusable(f"{found}; upgrade it to {OLDEST_VERSION} or later")
         return connection
 
     async def _prepare(self, connection: PostgresConnection, wanted: Mapping[str, str]) -> bool:

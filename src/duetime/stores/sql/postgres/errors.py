@@ -2,62 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
 import asyncpg
 
-from duetime.errors import ConfigError, StoreError, StoreUnavailable, StoreUnusable
+from duetime.errors import ConfigError, StoreError, StoreUnusable
 from duetime.stores.sql.pool import errors
-from duetime.stores.sql.pool.errors import NETWORK_ERRORS, DatabaseErrors, ErrorMeaning
+from duetime.stores.sql.pool.errors import NETWORK_ERRORS, DatabaseErrors, ErrorMeaning, unavailable, unusable
 
 _FATAL_SEVERITIES: Final = frozenset({"FATAL", "PANIC"})
 _NO_TLS: Final = "rejected SSL upgrade"
 """How the driver says it."""
-_LOCKED: Final = ErrorMeaning(
-    StoreUnavailable, "another session keeps a lock on our tables ({error}); see pg_locks"
-)
-_MEANINGS: Final[Sequence[tuple[str, ErrorMeaning]]] = (
-    ("28", errors.LOGIN_REFUSED),
-    ("3D000", errors.NO_DATABASE),
-    ("42501", errors.NO_RIGHTS),
-    ("42P01", errors.NO_TABLE),
-    ("42703", errors.NO_TABLE),
-    ("3F000", ErrorMeaning(StoreUnusable, "{error}; create the schema or set the user's search_path")),
-    ("25006", errors.READ_ONLY),
-    ("25P01", errors.NO_SAVEPOINT),
-    ("3B001", errors.NO_SAVEPOINT),
-    ("25P02", errors.ABORTED),
-    ("25P03", ErrorMeaning(StoreUnavailable, "{error}; try again")),
-    ("53100", errors.DISK_FULL),
-    ("53300", errors.TOO_MANY_CONNECTIONS),
-    ("53", ErrorMeaning(StoreUnavailable, "{place} is short of resources ({error}); see its log")),
-    ("57014", errors.TIMED_OUT),
-    ("57P", errors.STOPPING),
-    ("23505", errors.DUPLICATE_KEY),
-    ("40", errors.CONFLICT),
-    ("55P03", _LOCKED),
-    ("08", errors.CONNECTION_LOST),
-    ("58", ErrorMeaning(StoreUnavailable, "{place} has trouble with its system ({error}); see its log")),
-)
-_CLIENT_SIDE: Final[Sequence[tuple[type[Exception], ErrorMeaning]]] = (
-    (
-        asyncpg.ClientConfigurationError,
-        ErrorMeaning(ConfigError, "the URL for {place} cannot be used: {error}"),
-    ),
-    (
-        asyncpg.InternalClientError,
-        ErrorMeaning(StoreUnavailable, "the connection to {place} broke: {error}; try again"),
-    ),
-    (asyncpg.InterfaceError, ErrorMeaning(StoreError, "{place}: {error}")),
-)
+_LOCKED: Final = unavailable("another session keeps a lock on our tables ({error}); see pg_locks")
+_MEANINGS: Final[Mapping[str, ErrorMeaning]] = {
+    "28": errors.LOGIN_REFUSED,
+    "3D000": errors.NO_DATABASE,
+    "42501": errors.NO_RIGHTS,
+    "42P01": errors.NO_TABLE,
+    "42703": errors.NO_TABLE,
+    "3F000": unusable("{error}; create the schema or set the user's search_path"),
+    "25006": errors.READ_ONLY,
+    "25P01": errors.NO_SAVEPOINT,
+    "3B001": errors.NO_SAVEPOINT,
+    "25P02": errors.ABORTED,
+    "25P03": unavailable("{error}; try again"),
+    "53100": errors.DISK_FULL,
+    "53300": errors.TOO_MANY_CONNECTIONS,
+    "53": unavailable("{place} is short of resources ({error}); see its log"),
+    "57014": errors.TIMED_OUT,
+    "57P": errors.STOPPING,
+    "23505": errors.DUPLICATE_KEY,
+    "40": errors.CONFLICT,
+    "55P03": _LOCKED,
+    "08": errors.CONNECTION_LOST,
+    "58": unavailable("{place} has trouble with its system ({error}); see its log"),
+}
+_CLIENT_SIDE: Final[Mapping[type[Exception], ErrorMeaning]] = {
+    asyncpg.ClientConfigurationError: ErrorMeaning(ConfigError, "the URL of {place} cannot be used: {error}"),
+    asyncpg.InternalClientError: unavailable("the connection to {place} broke: {error}; try again"),
+    asyncpg.InterfaceError: ErrorMeaning(StoreError, "{place}: {error}"),
+}
 
 
 class PostgresErrors(DatabaseErrors):
     """What the errors of asyncpg mean."""
 
     meanings = _MEANINGS
-    by_type = (*_CLIENT_SIDE, *NETWORK_ERRORS)
+    by_type: ClassVar = {**_CLIENT_SIDE, **NETWORK_ERRORS}
     conflicts = (errors.CONFLICT, _LOCKED)
 
     def translate(self, error: BaseException) -> BaseException:

@@ -7,7 +7,7 @@ import contextlib
 import random
 from typing import Any, Final
 
-from duetime.stores.sql.pool.hints import HintListener, HintSender, decode_hints
+from duetime.stores.sql.pool.hints import HintConnection, HintSender, decode_hints
 from duetime.stores.sql.postgres.connection import PostgresConnection
 
 _CHECK_INTERVAL: Final = 30.0
@@ -43,7 +43,7 @@ def _quoted(text: str) -> str:
     return f"E'{doubled}'"
 
 
-class NotificationListener(HintListener[PostgresConnection]):
+class NotificationListener(HintConnection[PostgresConnection]):
     """One connection that listens; behind a pooler nothing can be heard."""
 
     async def _hear(self, connection: PostgresConnection) -> bool:

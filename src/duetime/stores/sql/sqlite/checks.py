@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
@@ -50,20 +49,17 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
         )
     kind = filesystem_type(path)
     if kind in _NETWORK:
-        raise StoreUnusable(
-            f"{path} is on a network file system ({kind}), where SQLite cannot lock safely; "
-            "use a local disk, or PostgreSQL"
-        )
+        why = f"{path} is on a network file system ({kind}), where SQLite cannot lock safely"
+        raise StoreUnusable(f"{why}; use a local disk, or PostgreSQL")
     # An existing file is never opened here: closing it again would drop the locks that SQLite holds on it.
-    with contextlib.suppress(FileExistsError):
-        try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        except FileExistsError:
-            raise
-        except OSError as error:
-            raise StoreUnusable(
-                f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
-            ) from None
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise StoreUnusable(
+            f"{path} cannot be created ({error.strerror}); give this user the right to write in {folder}"
+        ) from None
     # The write-ahead log is in the same folder.
     for place in (folder, path):
         if not os.access(place, os.W_OK):
@@ -92,12 +88,12 @@ def filesystem_type(path: StrPath, mounts: str | None = None) -> str | None:
 
 def examine(connection: sqlite3.Connection, database: Database) -> list[DoctorCheck]:
     """Look at the version, the settings, the file, its log and its content."""
-    checks = [DoctorCheck(name="version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")]
+    checks = [DoctorCheck.of("version", ok=True, detail=f"SQLite {sqlite3.sqlite_version}")]
     if (path := database.path) is not None:
         checks += [_durability(connection), _log(connection, database, path), *_file(path)]
     answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     fix = "restore a backup, or recover with: sqlite3 FILE .recover"
-    return [*checks, _check("integrity", answer == "ok", answer, fix)]
+    return [*checks, DoctorCheck.of("integrity", answer == "ok", answer, fix)]
 
 
 def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> DoctorCheck:
@@ -106,16 +102,13 @@ def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> D
     text = f"{size / MEGABYTE:.1f} MB"
     try:
         if size <= LOG_LIMIT or _is_copied(connection, database):
-            return DoctorCheck(name="log", ok=True, detail=text)
+            return DoctorCheck.of("log", ok=True, detail=text)
     except StoreUnavailable as error:
         return DoctorCheck.refused("log", error)
-    readers = _readers(f"{os.path.realpath(path)}-shm")
-    return DoctorCheck(
-        name="log",
-        ok=False,
-        detail=f"{text}, and it grows as long as a transaction reads from an old view of the file",
-        fix=f"end it: process {' or '.join(readers)}" if readers else f"see who has it open: fuser -v {path}",
-    )
+    readers = " or ".join(_readers(f"{os.path.realpath(path)}-shm"))
+    fix = f"end it: process {readers}" if readers else f"see who has it open: fuser -v {path}"
+    detail = f"{text}, and it grows as long as a transaction reads from an old view of the file"
+    return DoctorCheck.of("log", ok=False, detail=detail, fix=fix)
 
 
 def _is_copied(connection: sqlite3.Connection, database: Database) -> bool:
@@ -137,37 +130,24 @@ def _readers(shared: str) -> list[str]:
     except OSError:
         return []
     # As in: 7: POSIX ADVISORY READ 4711 fd:01:1234 124 124
-    return sorted(
-        {
-            lock[4]
-            for lock in locks
-            if lock[1] == "POSIX" and lock[5].endswith(inode) and int(lock[6]) in _READ_MARKS
-        }
-    )
+    ours = (lock for lock in locks if lock[1] == "POSIX" and lock[5].endswith(inode))
+    return sorted({lock[4] for lock in ours if int(lock[6]) in _READ_MARKS})
 
 
 def _durability(connection: sqlite3.Connection) -> DoctorCheck:
     journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
     level = _SYNCHRONOUS.get(connection.execute("PRAGMA synchronous").fetchone()[0], "unknown")
-    safe = level in {"FULL", "EXTRA"}
+    durable = journal == "wal" and level in {"FULL", "EXTRA"}
     fix = "a power cut can undo the last commits; drop synchronous=NORMAL from the URL"
-    detail = f"journal mode {journal}, synchronous {level}"
-    return DoctorCheck(
-        name="durability", ok=journal == "wal" and safe, detail=detail, fix=None if safe else fix
-    )
+    return DoctorCheck.of("durability", durable, f"journal mode {journal}, synchronous {level}", fix)
 
 
 def _file(path: StrPath) -> list[DoctorCheck]:
     free, mode = shutil.disk_usage(path).free, os.stat(path).st_mode & 0o777
     place = f"{path} on {filesystem_type(path) or 'an unknown one'}, {free // MEGABYTE:,} MB free"
     others = f"others can read the arguments of jobs: chmod 600 {path}"
+    full = "free some space there before nothing can be written"
     return [
-        _check(
-            "file system", free >= LEAST_FREE, place, "free some space there before nothing can be written"
-        ),
-        _check("file mode", not mode & 0o077, f"{mode:04o}", others),
+        DoctorCheck.of("file system", free >= LEAST_FREE, place, full),
+        DoctorCheck.of("file mode", not mode & 0o077, f"{mode:04o}", others),
     ]
-
-
-def _check(name: str, ok: bool, detail: str, fix: str) -> DoctorCheck:  # noqa: FBT001 -- what it is about
-    return DoctorCheck(name=name, ok=ok, detail=detail, fix=None if ok else fix)

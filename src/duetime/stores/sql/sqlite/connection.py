@@ -23,7 +23,16 @@ from duetime import failpoints
 from duetime.errors import NotOpen, StoreLost, StoreUnavailable
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
-from duetime.stores.sql.driver import Query, Row, Script, SingleQueryScript, Statement, play
+from duetime.stores.sql.driver import (
+    FORKED,
+    NOT_OPEN,
+    Query,
+    Row,
+    ScriptMaker,
+    SingleQueryScript,
+    Statement,
+    play,
+)
 from duetime.stores.sql.sqlite.errors import StrPath, has_moved_on, is_busy, met_no_text, translate
 
 T = TypeVar("T")
@@ -41,7 +50,7 @@ _LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
 """Reads bytes that are no text with replacements; every text takes longer to read this way."""
 
 
-def run_script(connection: sqlite3.Connection, script: Callable[[], Script[T]], clock: Clock) -> T:
+def run_script(connection: sqlite3.Connection, script: ScriptMaker[T], clock: Clock) -> T:
     """Run a script to its end, all of it at one moment of the store's clock."""
     now = clock.now()
     if isinstance(script, SingleQueryScript):
@@ -205,7 +214,7 @@ class ConnectionThread:
         as long as half a commit. Otherwise it joins the others, and shares their commit.
         """
         if os.getpid() != self._pid:
-            raise _forked()
+            raise NotOpen(FORKED)
         me = threading.get_ident()
         if me in self._callers:
             raise StoreUnavailable(
@@ -245,10 +254,10 @@ class ConnectionThread:
 
     def _put(self, request: ConnectionRequest) -> None:
         if os.getpid() != self._pid:
-            raise _forked()
+            raise NotOpen(FORKED)
         with self._lock:
             if not self._open:
-                raise NotOpen("the store is not open; use it inside `async with scheduler`")
+                raise NotOpen(NOT_OPEN)
             self._queue.put(request)
 
     def _write_for(self, caller: int, request: ConnectionRequest) -> bool:
@@ -353,13 +362,6 @@ class ConnectionThread:
                     loop.call_soon_threadsafe(_resolve, requests)
         for hint in hints:
             self._tell(hint)
-
-
-def _forked() -> NotOpen:
-    return NotOpen(
-        "this process was forked after the store was opened; a database connection does not survive "
-        "that: open the scheduler in the child"
-    )
 
 
 def _run_alone(connection: sqlite3.Connection, request: ConnectionRequest) -> None:

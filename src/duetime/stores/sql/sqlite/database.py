@@ -9,11 +9,12 @@ import sqlite3
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen, StoreLost, StoreUnusable
 from duetime.stores.base import Hint
 from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.sql.driver import NOT_OPEN
 from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
 from duetime.stores.sql.sqlite.checks import prepare
 from duetime.stores.sql.sqlite.commit_watch import log_of
@@ -43,15 +44,12 @@ class Database:
         self._make = make
         self._synchronous = synchronous
         self._files: OpenFiles | None = None
-        self.writer = ConnectionThread(
-            self._connect_first, name="duetime-sqlite-write", path=path, look=self.look_at_log, tell=self.tell
-        )
+        serve = partial(ConnectionThread, path=path, tell=self.tell)
+        self.writer = serve(self._connect_first, name="duetime-sqlite-write", look=self.look_at_log)
         self.reader = self.writer
         """The thread that reads; the writing one itself where the database is in memory."""
         if path is not None:
-            self.reader = ConnectionThread(
-                self._connect_reader, name="duetime-sqlite-read", path=path, look=self.look, tell=self.tell
-            )
+            self.reader = serve(self._connect_reader, name="duetime-sqlite-read", look=self.look)
         self.checkpoints = Checkpointer(self.connect_writer, on_writer=self.writer.later)
         self.subscribers = HintSubscribers()
         self.touches = 0
@@ -133,16 +131,14 @@ class Database:
 
     def _connect(self, *settings: str) -> sqlite3.Connection:
         if self._files is None and self.path is not None:
-            raise NotOpen("the store is not open; use it inside `async with scheduler`")
+            raise NotOpen(NOT_OPEN)
         # Before, so that no file is made where one was deleted; after, so that it is the file we know.
         self.look()
-        connection = sqlite3.connect(
-            ":memory:" if self._files is None else self._files.database,
-            # We wait in our own way: see `pause_for_writers`.
-            timeout=0,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=_CACHED_STATEMENTS,
+        database = ":memory:" if self._files is None else self._files.database
+        # We wait in our own way: see `pause_for_writers`.
+        ours: dict[str, Any] = {"timeout": 0, "isolation_level": None, "check_same_thread": False}
+        connection: sqlite3.Connection = sqlite3.connect(
+            database, **ours, cached_statements=_CACHED_STATEMENTS
         )
         try:
             self.look()

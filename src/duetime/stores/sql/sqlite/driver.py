@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -18,6 +17,7 @@ from duetime.stores.sql.driver import (
     DriverHandlerTransaction,
     Query,
     Script,
+    ScriptMaker,
     SingleQueryScript,
     script_name,
 )
@@ -59,34 +59,27 @@ class SqliteDriver:
 
     async def write(
         self,
-        script: Callable[[], Script[T]],
+        script: ScriptMaker[T],
         *,
         atomic: bool = True,  # noqa: ARG002 -- it always is
         hint: Hint | None = None,
         rows: int | None = 1,  # noqa: ARG002 -- no network can be silent
-        again: Callable[[], Script[T]] | None = None,  # noqa: ARG002 -- nor lose an answer
+        again: ScriptMaker[T] | None = None,  # noqa: ARG002 -- nor lose an answer
     ) -> T:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
-        answer: T = await self._database.writer.do(
-            partial(run_script, script=script, clock=self._clock),
-            name=partial(_name, script),
-            grouped=True,
-            single=isinstance(script, SingleQueryScript),
-            hint=hint,
-        )
+        work, name = partial(run_script, script=script, clock=self._clock), partial(_name, script)
+        single = isinstance(script, SingleQueryScript)
+        answer: T = await self._database.writer.do(work, name=name, grouped=True, single=single, hint=hint)
         return answer
 
-    def write_blocking(self, script: Callable[[], Script[T]], *, hint: Hint | None = None) -> T:
+    def write_blocking(self, script: ScriptMaker[T], *, hint: Hint | None = None) -> T:
         """Do the same for a thread that may wait, and in that thread if no other one writes."""
-        answer: T = self._database.writer.write_blocking(
-            partial(run_script, script=script, clock=self._clock),
-            name=partial(_name, script),
-            single=isinstance(script, SingleQueryScript),
-            hint=hint,
-        )
+        work, name = partial(run_script, script=script, clock=self._clock), partial(_name, script)
+        single = isinstance(script, SingleQueryScript)
+        answer: T = self._database.writer.write_blocking(work, name=name, single=single, hint=hint)
         return answer
 
-    async def read(self, script: Callable[[], Script[T]], *, rows: int | None = 1) -> T:  # noqa: ARG002
+    async def read(self, script: ScriptMaker[T], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, in another thread than the one that writes."""
         answer: T = await self._database.reader.do(partial(run_script, script=script, clock=self._clock))
         return answer
@@ -115,17 +108,9 @@ class SqliteDriver:
         """Tell this process, and others where it is urgent; they also see the commit itself."""
         self._database.tell(hint)
 
-    async def wakeups(self) -> AsyncIterator[Hint]:
+    def wakeups(self) -> AsyncIterator[Hint]:
         """Yield our own hints as they are, of other processes new jobs, and their commits as `any`."""
-        with self._database.subscribers.listening() as subscriber:
-            watch = asyncio.create_task(self._watch(subscriber))
-            try:
-                async for hint in subscriber.hints():
-                    yield hint
-            finally:
-                watch.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await watch
+        return self._database.subscribers.hints_while(self._watch)
 
     @property
     def hears_others(self) -> bool:
@@ -172,11 +157,9 @@ class SqliteDriver:
 
     async def _data_version(self, subscriber: HintSubscriber) -> int:
         """Return a number that changes when another connection has committed; our own writer's do not count."""
-        version: int = await self._database.writer.do(
-            lambda connection: connection.execute("PRAGMA data_version").fetchone()[0]
-        )
+        version = await self._database.writer.do(lambda c: c.execute("PRAGMA data_version").fetchone())
         self._listening[subscriber] = True
-        return version
+        return int(version[0])
 
 
 def _name(script: Callable[[], Script[object]]) -> str:

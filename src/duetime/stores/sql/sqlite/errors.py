@@ -14,28 +14,18 @@ from duetime.failpoints import InjectedFault
 StrPath: TypeAlias = str | os.PathLike[str]
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DISK = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT}
+_OTHER_FILE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
+_NO_RIGHT = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN}
+_LOCKED: Final = "{where} is locked by another process ({error}); see who has it open: fuser {where}"
+_DAMAGED: Final = "{where} is not a SQLite database or is damaged ({error}); name another file"
+_CLOSED: Final = "{where} cannot be written ({error}); check the rights of the file and its folder"
 _MEANINGS: Final[tuple[tuple[set[int], type[StoreError], str], ...]] = (
     ({sqlite3.SQLITE_FULL}, StoreUnavailable, "the disk that holds {where} is full; free some space there"),
-    (
-        _BUSY,
-        StoreUnavailable,
-        "{where} is locked by another process ({error}); see who has it open: fuser {where}",
-    ),
-    (
-        {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_INTERRUPT},
-        StoreUnavailable,
-        "{where}: {error}; see what the system's log says of its disk",
-    ),
-    (
-        {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT},
-        StoreUnusable,
-        "{where} is not a SQLite database or is damaged ({error}); name another file",
-    ),
-    (
-        {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_CANTOPEN},
-        StoreUnusable,
-        "{where} cannot be written ({error}); check the rights of the file and its folder",
-    ),
+    (_BUSY, StoreUnavailable, _LOCKED),
+    (_DISK, StoreUnavailable, "{where}: {error}; see what the system's log says of its disk"),
+    (_OTHER_FILE, StoreUnusable, _DAMAGED),
+    (_NO_RIGHT, StoreUnusable, _CLOSED),
 )
 """What the codes of errors mean."""
 
@@ -81,10 +71,8 @@ def translate(error: BaseException, path: StrPath | None) -> BaseException:
         meant: StoreError = StoreUnavailable(str(error))
     elif isinstance(error, sqlite3.Error):
         where, code = path or "the database in memory", primary_code(error)
-        kind, text = next(
-            ((kind, text) for codes, kind, text in _MEANINGS if code in codes),
-            (StoreError, "{where}: {error}"),
-        )
+        found = ((kind, text) for codes, kind, text in _MEANINGS if code in codes)
+        kind, text = next(found, (StoreError, "{where}: {error}"))
         meant = kind(text.format(where=where, error=error))
     else:
         return error

@@ -14,7 +14,7 @@ from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
 from duetime.failpoints import InjectedFault, failpoint
 from duetime.model.ids import new_token
 from duetime.model.time import SECOND, Clock, Micros
-from duetime.stores.sql.driver import Script
+from duetime.stores.sql.driver import ScriptMaker
 from duetime.stores.sql.sqlite.connection import become_writer, pause_for_writers, plain_cursor, run_script
 from duetime.stores.sql.sqlite.database import Database
 from duetime.stores.sql.sqlite.errors import (
@@ -25,7 +25,7 @@ from duetime.stores.sql.sqlite.errors import (
     translate,
     translated,
 )
-from duetime.stores.sql.transactions.caller import SAVEPOINT, another_database, no_transaction
+from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE, SAVEPOINT, no_transaction
 
 T = TypeVar("T")
 
@@ -53,14 +53,14 @@ class SqliteCallerTransaction:
         self._begun = False
         """Whether we have begun the transaction that the caller's first change would have."""
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction; the event loop goes on while others write."""
         with self._errors():
             for pause in self._becoming_writer():
                 await asyncio.sleep(pause)
             return self._play(script)
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         with self._errors():
             for pause in self._becoming_writer():
@@ -85,7 +85,7 @@ class SqliteCallerTransaction:
                 cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
             yield pause
 
-    def _play(self, script: Callable[[], Script[T]]) -> T:
+    def _play(self, script: ScriptMaker[T]) -> T:
         connection = self._connection
         connection.execute(f"SAVEPOINT {SAVEPOINT}")
         try:
@@ -110,16 +110,14 @@ class SqliteCallerTransaction:
             if has_moved_on(error):
                 raise snapshot_too_old() from error
             if misses_table(error):
-                raise another_database() from error
+                raise InvalidTransaction(ANOTHER_DATABASE) from error
             raise translate(error, self._path) from error
 
 
 def snapshot_too_old() -> StoreUnavailable:
     """Return the error for a transaction whose view of the file is too old for it to write."""
-    return StoreUnavailable(
-        "others have written since your transaction first read, so SQLite does not let it write any more; "
-        "roll back and try again, and begin it with BEGIN IMMEDIATE"
-    )
+    why = "others have written since your transaction first read, so SQLite does not let it write any more"
+    return StoreUnavailable(f"{why}; roll back and try again, and begin it with BEGIN IMMEDIATE")
 
 
 def _beginning(connection: sqlite3.Connection) -> str:
@@ -171,7 +169,7 @@ class SqliteHandlerTransaction:
             self._in_time = not self.expired
             return self.expired or self._tried(f"RELEASE {self._mark}")
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         with translated(self._database.path):
             return run_script(self._open(), script, self._clock)

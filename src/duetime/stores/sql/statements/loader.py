@@ -140,10 +140,8 @@ def files(*folder: str) -> list[Path]:
 def parse(text: str) -> Blocks:
     """Split a file at its `-- name:` and `-- fragment:` lines; comments go."""
     _, *parts = _HEAD.split(text)
-    return {
-        (kind, name): _COMMENT.sub("", body).strip()
-        for kind, name, body in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
-    }
+    blocks = zip(parts[::3], parts[1::3], parts[2::3], strict=True)
+    return {(kind, name): _COMMENT.sub("", body).strip() for kind, name, body in blocks}
 
 
 def fragments(dialect: Dialect) -> dict[str, str]:
@@ -164,9 +162,9 @@ def _write(name: str, body: str, dialect: Dialect, fill: PlaceholderFiller) -> S
     if not dialect.in_steps:
         return compile_statement(name, fill(body), dialect)
     steps = rewrite(body)
+    texts = (steps.choice, steps.answer)
     choice, answer = [
-        None if text is None else compile_statement(name, fill(text), dialect)
-        for text in (steps.choice, steps.answer)
+        None if text is None else compile_statement(name, fill(text), dialect) for text in texts
     ]
     return compile_statement(name, fill(steps.change), dialect)._replace(choice=choice, answer=answer)
 

@@ -21,13 +21,8 @@ from duetime.stores.sql.statements.rows import encode_batch
 T = TypeVar("T")
 
 PRIMARY_KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    "jobs": (("id", "text"),),
-    "workers": (("id", "text"),),
-    "commands": (("id", "text"),),
-    "audit": (("id", "text"),),
-    "schedules": (("name", "text"),),
-    "queues": (("name", "text"),),
-    "gates": (("name", "text"),),
+    **dict.fromkeys(("jobs", "workers", "commands", "audit"), (("id", "text"),)),
+    **dict.fromkeys(("schedules", "queues", "gates"), (("name", "text"),)),
     "attempts": (("job_id", "text"), ("fence", "int")),
     "logs": (("job_id", "text"), ("fence", "int"), ("line", "int")),
     "meta": (("version", "int"),),
@@ -70,7 +65,7 @@ class RewrittenStatement(NamedTuple):
 def rewrite(body: str) -> RewrittenStatement:
     """Write a statement of `statements/`, its braces not filled in, as such a database understands it."""
     if update := _UPDATE.fullmatch(body):
-        return _update(body, **update.groupdict())
+        return _update(update)
     if delete := _DELETE.fullmatch(body):
         return _delete(body, **delete.groupdict())
     if insert := _INSERT.fullmatch(body):
@@ -78,44 +73,30 @@ def rewrite(body: str) -> RewrittenStatement:
     return RewrittenStatement(body)
 
 
-def _update(
-    body: str,
-    *,
-    table: str,
-    index: str | None,
-    changes: str,
-    source: str | None,
-    alias: str | None,
-    where: str,
-    columns: str | None,
-) -> RewrittenStatement:
+def _update(update: re.Match[str]) -> RewrittenStatement:
+    table, index, changes, source, alias, where, columns = update.groups()
     target = f"{{{table}}}{index or ''}"
     if source is not None:
         target = f"{source} AS {alias}\n{{in_order}} {{{table}}}{index or ' {by_key}'} ON true"
     qualified = _qualified(changes, table)
     if columns is None:
-        return RewrittenStatement(f"UPDATE {target}\nSET {qualified}\nWHERE {where}" if source else body)
+        return RewrittenStatement(f"UPDATE {target}\nSET {qualified}\nWHERE {where}" if source else update[0])
     change = f"UPDATE {_chosen(table)}\nSET {qualified}"
     if alias is not None and re.search(rf"\b{alias}\.", changes):
         # A batch has no index: what names its rows by their keys is not joined with a second one, but cut down to those
         # chosen.
         within = target if _NAMED.match(where) else f"{_chosen(table)}\nJOIN {source} AS {alias} ON true"
         change = f"UPDATE {within}\nSET {qualified}\nWHERE {where}"
-    return RewrittenStatement(
-        change,
-        f"SELECT {_keys(table)}, {{now}}\nFROM {target}\nWHERE {where}\n{{locking}}",
-        f"SELECT {columns}\nFROM {_chosen(table)}",
-    )
+    choice = f"SELECT {_keys(table)}, {{now}}\nFROM {target}\nWHERE {where}\n{{locking}}"
+    return RewrittenStatement(change, choice, f"SELECT {columns}\nFROM {_chosen(table)}")
 
 
 def _delete(body: str, *, table: str, where: str, columns: str | None) -> RewrittenStatement:
     # Also without an answer: a DELETE does not look up what a subquery names.
     if columns is None and not ("IN (" in where and "SELECT" in where):
         return RewrittenStatement(body)
-    return RewrittenStatement(
-        f"DELETE {{{table}}} FROM {_chosen(table)}",
-        f"SELECT {_keys(table)}, {{now}}\nFROM {_listed(table, where)}\n{{locking}}",
-    )
+    choice = f"SELECT {_keys(table)}, {{now}}\nFROM {_listed(table, where)}\n{{locking}}"
+    return RewrittenStatement(f"DELETE {{{table}}} FROM {_chosen(table)}", choice)
 
 
 def _listed(table: str, where: str) -> str:
@@ -133,17 +114,12 @@ def _insert(*, body: str, table: str, columns: str | None) -> RewrittenStatement
         # The new rows are known before; if another process adds one of them in between, the script runs again.
         there = f"SELECT 1 FROM {{{table}}} AS there WHERE there.{key} = r.{key}"  # noqa: S608 -- built from our own files
         source = added["source"]
-        return RewrittenStatement(
-            f"{body[: added.start()]}FROM {source}",
-            f"SELECT r.{key}, {{now}}\nFROM {source}\nWHERE NOT EXISTS ({there})",
-        )
+        choice = f"SELECT r.{key}, {{now}}\nFROM {source}\nWHERE NOT EXISTS ({there})"
+        return RewrittenStatement(f"{body[: added.start()]}FROM {source}", choice)
     body = _NOTHING.sub(f"ON DUPLICATE KEY UPDATE {{{table}}}.{key} = {{{table}}}.{key}", body)
     body = _EXCLUDED.sub(r"VALUES(\1)", _ANYWAY.sub("ON DUPLICATE KEY UPDATE", body))
-    return (
-        RewrittenStatement(body)
-        if columns is None
-        else RewrittenStatement(body, "SELECT {now}", f"SELECT {columns}")
-    )
+    answer = () if columns is None else ("SELECT {now}", f"SELECT {columns}")
+    return RewrittenStatement(body, *answer)
 
 
 def _chosen(table: str) -> str:

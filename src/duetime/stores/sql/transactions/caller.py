@@ -11,6 +11,13 @@ from duetime.stores.sql.driver import CallerTransaction
 SAVEPOINT: Final = "duetime_enqueue"
 """Stands before what is stored in a caller's transaction, so that a request that fails leaves nothing there."""
 
+SQLALCHEMY_KINDS: Final = "Session, Connection, AsyncSession or AsyncConnection"
+CONNECTION_GONE: Final = "tx is closed, or was given back to its pool"
+ABORTED: Final = "a statement of tx has failed before, so it cannot be committed; roll it back"
+ANOTHER_DATABASE: Final = (
+    "tx is a transaction of another database than the scheduler's; open it on the database, and with the schema "
+    "search path, that the scheduler's URL names"
+)
 CHARSET: Final = "utf8mb4"
 """The charset of MySQL that has every letter."""
 
@@ -21,10 +28,8 @@ def take_sqlalchemy(tx: object, *, dialect: str, clock: Clock | None, native: st
     `dialect` is its name of the store's database, `native` what else callers may give.
     """
     if not comes_from("sqlalchemy", tx):
-        raise InvalidTransaction(
-            f"tx must be {native}, or a SQLAlchemy Session, Connection, AsyncSession or AsyncConnection, "
-            f"to the store's own database, not {type(tx).__name__}"
-        )
+        accepted = f"{native}, or a SQLAlchemy {SQLALCHEMY_KINDS}, to the store's own database"
+        raise InvalidTransaction(f"tx must be {accepted}, not {type(tx).__name__}")
     # Here, because SQLAlchemy may not be installed.
     from duetime.stores.sql.transactions.sqlalchemy import sqlalchemy_transaction
 
@@ -34,11 +39,6 @@ def take_sqlalchemy(tx: object, *, dialect: str, clock: Clock | None, native: st
 def comes_from(package: str, tx: object) -> bool:
     """Whether the class of an object, or one that it is derived from, is a package's."""
     return any(f"{kind.__module__}.".startswith(f"{package}.") for kind in type(tx).__mro__)
-
-
-def connection_gone() -> InvalidTransaction:
-    """Return the error for a connection that cannot be used any more."""
-    return InvalidTransaction("tx is closed, or was given back to its pool")
 
 
 def no_transaction(how: str) -> InvalidTransaction:
@@ -53,27 +53,10 @@ def wrong_charset(found: str) -> InvalidTransaction:
 
 def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
     """Return the error for a transaction of which the server has left nothing, not even what came before."""
-    return InvalidTransaction(
-        f"the server has rolled back all of tx ({error}); begin it again, from its first statement"
-    )
-
-
-def transaction_aborted() -> InvalidTransaction:
-    """Return the error for a transaction that can only be rolled back."""
-    return InvalidTransaction("a statement of tx has failed before, so it cannot be committed; roll it back")
+    return InvalidTransaction(f"the server has rolled back all of tx ({error}); begin it again")
 
 
 def needs_event_loop(tx: object) -> InvalidTransaction:
     """Return the error for an async connection in a blocking call."""
-    return InvalidTransaction(
-        f"tx is {type(tx).__name__}, which works only in its event loop; "
-        "await task.options(tx=...).enqueue(...) instead of .sync"
-    )
-
-
-def another_database() -> InvalidTransaction:
-    """Return the error for a transaction that cannot hold the store's jobs."""
-    return InvalidTransaction(
-        "tx is a transaction of another database than the scheduler's; "
-        "open it on the database, and with the schema search path, that the scheduler's URL names"
-    )
+    bound = f"tx is {type(tx).__name__}, which works only in its event loop"
+    return InvalidTransaction(f"{bound}; await task.options(tx=...).enqueue(...) instead of .sync")

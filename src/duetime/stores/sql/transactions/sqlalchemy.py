@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import BigInteger, Connection, Engine, Text, TwoPhaseTransaction, bindparam, select, text
@@ -14,31 +13,22 @@ from sqlalchemy.orm import Session, scoped_session
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
 from duetime.model.time import Clock
-from duetime.stores.sql.driver import CallerTransaction, Query, Row, Script, play
+from duetime.stores.sql.driver import CallerTransaction, Query, Row, ScriptMaker, play
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.sqlite.connection import by_row
 from duetime.stores.sql.sqlite.errors import has_moved_on, is_busy, misses_table
 from duetime.stores.sql.sqlite.transactions import BECOME_WRITER, snapshot_too_old
 from duetime.stores.sql.statements.rewriting import unfold
-from duetime.stores.sql.transactions.caller import (
-    CHARSET,
-    another_database,
-    comes_from,
-    needs_event_loop,
-    no_transaction,
-    rolled_back_by_server,
-    transaction_aborted,
-    wrong_charset,
-)
+from duetime.stores.sql.transactions import caller
 
 T = TypeVar("T")
 
 _AUTOCOMMITS: Final = "the engine commits every statement by itself; use one without AUTOCOMMIT"
 _NUMBERED: Final = re.compile(r"\$(\d+)")
-_MEANINGS: Final[Mapping[object, Callable[[], Exception]]] = {
-    "25P01": partial(no_transaction, _AUTOCOMMITS),
-    "25P02": transaction_aborted,
-    **dict.fromkeys(("42P01", "42703", 1054, 1146), another_database),
+_MEANINGS: Final[Mapping[object, str]] = {
+    "25P01": str(caller.no_transaction(_AUTOCOMMITS)),
+    "25P02": caller.ABORTED,
+    **dict.fromkeys(("42P01", "42703", 1054, 1146), caller.ANOTHER_DATABASE),
 }
 """What codes of PostgreSQL and MySQL mean; the last are for tables or columns that are not there."""
 _WAITED_ON_MYSQL: Final = 1205
@@ -50,7 +40,7 @@ _FAMILY: Final = {"mariadb": "mysql"}
 
 def sqlalchemy_transaction(tx: object, *, dialect: str, clock: Clock | None) -> CallerTransaction:
     """Take a transaction of SQLAlchemy's; `dialect` is its name of the store's database."""
-    if comes_from("sqlalchemy.ext.asyncio", tx):
+    if caller.comes_from("sqlalchemy.ext.asyncio", tx):
         # It cannot even be imported where only the blocking half is installed.
         from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_scoped_session
 
@@ -72,19 +62,19 @@ class _SqlAlchemyTransaction:
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         if _FAMILY.get(engine.dialect.name, engine.dialect.name) != dialect:
-            raise another_database()
+            raise InvalidTransaction(caller.ANOTHER_DATABASE)
         # PostgreSQL prepares no transaction with a notification in it.
         self.announces = not _in_two_phases(tx)
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         return self.run_blocking(script)
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         return self._run(self._tx, script)
 
-    def _run(self, tx: Session | Connection, script: Callable[[], Script[T]]) -> T:
+    def _run(self, tx: Session | Connection, script: ScriptMaker[T]) -> T:
         now = self._clock.now() if self._clock else None
         execute = _EXECUTE[self._dialect]
         try:
@@ -102,7 +92,7 @@ class _SqlAlchemyTransaction:
 class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
     """Runs scripts through an AsyncSession or an AsyncConnection."""
 
-    async def run(self, script: Callable[[], Script[T]]) -> T:
+    async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         try:
             answer: T = await self._tx.run_sync(self._run, script)
@@ -111,10 +101,10 @@ class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
         return answer
 
-    def run_blocking(self, script: Callable[[], Script[T]]) -> T:
+    def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Refuse: this connection lives in an event loop."""
         del script
-        raise needs_event_loop(self._tx)
+        raise caller.needs_event_loop(self._tx)
 
 
 def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
@@ -123,10 +113,8 @@ def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
         return tx()
     if isinstance(tx, kinds):
         return tx
-    raise InvalidTransaction(
-        "of SQLAlchemy, tx must be a Session, Connection, AsyncSession or AsyncConnection, "
-        f"not {type(tx).__name__}"
-    )
+    expected = f"of SQLAlchemy, tx must be a {caller.SQLALCHEMY_KINDS}"
+    raise InvalidTransaction(f"{expected}, not {type(tx).__name__}")
 
 
 def _face(tx: Any) -> Any:
@@ -164,7 +152,7 @@ def _writing(connection: Connection) -> Generator[None]:
         yield
         return
     if driver.isolation_level is None:
-        raise no_transaction(_AUTOCOMMITS)
+        raise caller.no_transaction(_AUTOCOMMITS)
     connection.exec_driver_sql("BEGIN IMMEDIATE")
     try:
         yield
@@ -179,9 +167,9 @@ def _check_mysql(connection: Connection) -> None:
     found: Any = connection.execute(select(text("@@autocommit, @@character_set_client"))).one()
     commits_each, charset = found
     if commits_each:
-        raise no_transaction(_AUTOCOMMITS)
-    if charset != CHARSET:
-        raise wrong_charset(charset)
+        raise caller.no_transaction(_AUTOCOMMITS)
+    if charset != caller.CHARSET:
+        raise caller.wrong_charset(charset)
 
 
 def _execute_sqlite(connection: Connection, query: Query, now: int | None) -> list[Row]:
@@ -221,19 +209,18 @@ def _translated(error: Any) -> Exception:
     cause = error.orig
     code = cause.args[0] if cause.args else None
     if (meant := _MEANINGS.get(code) or _MEANINGS.get(getattr(cause, "sqlstate", None))) is not None:
-        return meant()
+        return InvalidTransaction(meant)
     if misses_table(cause):
-        return another_database()
+        return InvalidTransaction(caller.ANOTHER_DATABASE)
     if has_moved_on(cause):
         return snapshot_too_old()
     if code in _ENDED_ON_MYSQL:
-        return rolled_back_by_server(cause)
+        return caller.rolled_back_by_server(cause)
     if code == _WAITED_ON_MYSQL or is_busy(cause):
         return StoreUnavailable(f"others have kept your transaction from writing for too long: {cause}")
     lost = StoreUnavailable(f"the connection of your transaction was lost ({cause})")
-    return (
-        lost if error.connection_invalidated else StoreError(f"your transaction refused a statement: {cause}")
-    )
+    refused = StoreError(f"your transaction refused a statement: {cause}")
+    return lost if error.connection_invalidated else refused
 
 
 _EXECUTE: Final = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres, "mysql": _execute_mysql}
