@@ -136,7 +136,14 @@ class Scheduler:
     @cached_property
     def sync(self) -> BlockingScheduler:
         """The same verbs for callers without an event loop."""
-        return BlockingScheduler(self)
+        return BlockingScheduler(
+            self,
+            jobs=self.jobs,
+            schedules=self.schedules,
+            queues=self.queues,
+            workers=self.workers,
+            prune=self.prune,
+        )
 
     @cached_property
     def Job(self) -> type[Job]:  # noqa: N802 - it is a class

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.schedules import Schedules
-from duetime.scheduler.task import Calls
+from duetime.scheduler.task import Calls, EnqueueClient
 from duetime.scheduler.workers import Workers
-
-if TYPE_CHECKING:
-    from duetime.scheduler.scheduler import Scheduler
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -127,18 +124,27 @@ class BlockingPruning(BlockingVerbs[Pruning]):
 class BlockingScheduler:
     """The scheduler's client verbs for callers without an event loop."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._portal = portal = scheduler.portal
-        self.jobs = BlockingJobs(scheduler.jobs, portal)
-        self.schedules = BlockingSchedules(scheduler.schedules, portal)
-        self.queues = BlockingQueues(scheduler.queues, portal)
-        self.workers = BlockingWorkers(scheduler.workers, portal)
-        self.prune = BlockingPruning(scheduler.prune, portal)
+    def __init__(
+        self,
+        client: EnqueueClient,
+        *,
+        jobs: Jobs,
+        schedules: Schedules,
+        queues: Queues,
+        workers: Workers,
+        prune: Pruning,
+    ) -> None:
+        self._client = client
+        self._portal = portal = client.portal
+        self.jobs = BlockingJobs(jobs, portal)
+        self.schedules = BlockingSchedules(schedules, portal)
+        self.queues = BlockingQueues(queues, portal)
+        self.workers = BlockingWorkers(workers, portal)
+        self.prune = BlockingPruning(prune, portal)
 
     def enqueue_many(self, calls: Calls, *, tx: object | None = None) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
-        handles = self._scheduler.enqueue_many_blocking(calls, tx=tx)
+        handles = self._client.enqueue_many_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
