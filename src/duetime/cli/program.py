@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from duetime.cli.command import json_option, read_moment
+from duetime.cli.command import json_option, option
 from duetime.cli.database import copy, doctor, migrate, prune, reopen
 from duetime.cli.jobs import enqueue, explain, jobs
 from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
@@ -59,7 +59,7 @@ def demo(*, port: int) -> None:
 @click.argument("expression")
 @click.option("--tz", default="UTC", help="The zone of its times, by IANA name.")
 @click.option("--count", default=10, type=click.IntRange(1, _MOST_TIMES), help="How many times.")
-@click.option("--after", type=read_moment, help="List what comes after this; else from now on.")
+@option("--after", "MOMENT", "List what comes after this; else from now on.")
 @click.option("--name", default="", show_default=False, help="The schedule's name, from which H is drawn.")
 @json_option
 def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: str, as_json: bool) -> None:

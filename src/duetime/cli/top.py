@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 import click
 import msgspec
 
-from duetime.cli.command import read_duration, store_time, watch_command
+from duetime.cli.command import option, store_time, watch_command
 from duetime.cli.output import relative_time, say_json, shortened, table_lines
 from duetime.scheduler.records import JobRecord, QueueRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -110,7 +110,7 @@ _CLEAR_BELOW = "\x1b[J"
 
 @click.command(short_help="Watch queues, workers and jobs live.")
 @watch_command
-@click.option("--every", type=read_duration, default="1s", help="How often to look.")
+@option("--every", "DURATION", "How often to look.", default="1s")
 @click.option("--once", is_flag=True, help="Look once and end, as without a terminal.")
 async def top(scheduler: Scheduler, *, every: timedelta, once: bool, as_json: bool) -> None:
     """Watch queues, workers, running jobs with their progress, and what falls due next, until Ctrl-C.
