@@ -43,16 +43,9 @@ def script(folder: Path, logging: str = "pass") -> Iterator[subprocess.Popen[str
             process.kill()
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "shop", raising=False)
-    return tmp_path
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_script_works_until_a_signal_stops_it(here: Path, number: signal.Signals) -> None:
-    with script(here) as process:
+def test_a_script_works_until_a_signal_stops_it(folder: Path, number: signal.Signals) -> None:
+    with script(folder) as process:
         assert "working on sqlite:///jobs.db" in until(process, "stop with Ctrl-C")
         job_id = duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip()
         until(process, f"job {job_id} of shop.greet succeeded")
@@ -61,9 +54,9 @@ def test_a_script_works_until_a_signal_stops_it(here: Path, number: signal.Signa
     assert from_json("jobs", "show", job_id, "--url", "sqlite:///jobs.db")["result"] == "hello Ann"
 
 
-def test_a_script_that_has_said_where_logs_go_is_obeyed(here: Path) -> None:
+def test_a_script_that_has_said_where_logs_go_is_obeyed(folder: Path) -> None:
     with script(
-        here, 'import logging; logging.basicConfig(level="INFO", format="MINE %(message)s")'
+        folder, 'import logging; logging.basicConfig(level="INFO", format="MINE %(message)s")'
     ) as process:
         assert until(process, "stop with Ctrl-C").startswith("MINE ")
         os.kill(process.pid, signal.SIGTERM)

@@ -48,11 +48,9 @@ URL = ("--url", "sqlite:///jobs.db")
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("DUETIME_URL", raising=False)
-    (tmp_path / "shop.py").write_text(APP)
-    return tmp_path
+def shop(folder: Path) -> None:
+    """An application of its own."""
+    (folder / "shop.py").write_text(APP)
 
 
 def duetime(*arguments: str) -> Result:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -254,6 +257,29 @@ async def test_bytes_that_are_no_text_hide_no_job_and_keep_none_from_running_in_
 
             await until(over, what="the end of the odd row")
         assert (await read(scheduler, odd)).reason == "undecodable"
+
+
+@pytest.fixture
+def collector_off() -> Iterator[None]:
+    """What is dropped goes at once or not at all."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("collector_off")
+@pytest.mark.covers("unreadable-row")
+async def test_a_read_that_has_met_bytes_leaves_no_old_view_of_the_database_behind_in_sqlite(
+    sqlite_url: str,
+) -> None:
+    async with Scheduler(sqlite_url) as scheduler:
+        (odd,) = await scheduler.store.enqueue([job()])
+        with closing(sqlite3.connect(sqlite_url.removeprefix("sqlite:///"))) as file:
+            file.execute("UPDATE duetime_jobs SET payload = CAST(x'22ff22' AS TEXT) WHERE id = ?", [odd])
+            file.commit()
+        assert len(await scheduler.jobs.list()) == 1
+        (new,) = await scheduler.store.enqueue([job()])
+        assert (await scheduler.jobs.get(new)).id == new
 
 
 CLAIMED = (

@@ -24,7 +24,7 @@ from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.store_copy import RecordKind
 from duetime.model.time import parse_duration
-from duetime.model.urls import redact, redact_text
+from duetime.model.urls import redact, redact_text, scheme_of
 from duetime.scheduler.explanations import check_schedules
 from duetime.scheduler.schedule_changes import actor_name
 from duetime.scheduler.scheduler import Scheduler
@@ -185,6 +185,9 @@ async def _open_both(
     *, source: str, target: str, namespace: str, target_namespace: str | None, make: bool
 ) -> AsyncGenerator[tuple[NamedStore, NamedStore | None]]:
     """Open both stores; in place of a target without tables there is nothing, unless they are made."""
+    # An empty one, as of a variable that is not set, must not stand for the default.
+    for url in (source, target):
+        scheme_of(url)
     there = target_namespace or namespace
     async with connected_store(source, namespace) as store:
         if (await store.schema_status()).found == 0:

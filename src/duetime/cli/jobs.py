@@ -328,10 +328,14 @@ async def tail(scheduler: Scheduler, *, job_id: str | None, as_json: bool) -> No
         for job in await recent.look():
             _print_stage(job, as_json=as_json)
         await asyncio.sleep(_LOOK_EVERY)
-    async for news in JobFollower(scheduler.store, job_id).until_ended():
-        _print_news(news, printer, as_json=as_json)
-        if news.job.state.terminal and news.job.state is not State.SUCCEEDED:
-            raise click.exceptions.Exit(ExitCode.FAILURE)
+    try:
+        async for news in JobFollower(scheduler.store, job_id).until_ended():
+            _print_news(news, printer, as_json=as_json)
+            if news.job.state.terminal and news.job.state is not State.SUCCEEDED:
+                raise click.exceptions.Exit(ExitCode.FAILURE)
+    except asyncio.CancelledError:
+        # Ctrl-C, before it had ended.
+        raise click.exceptions.Exit(ExitCode.FAILURE) from None
 
 
 class LogPrinter:

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict
 
 from duetime.model.text import Size, printable
 from duetime.model.time import Duration
@@ -62,7 +62,7 @@ class WorkerSettings(TypedDict, total=False):
 async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGenerator[Worker]:
     """Run a worker, and keep the scheduler open until the last of its threads has ended."""
     await scheduler.open()
-    lingering: asyncio.Task[None] | None = None
+    lingering: asyncio.Future[Any] | None = None
     try:
         check_not_moved(scheduler.store)
         if options.schedules:
@@ -80,7 +80,9 @@ async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGene
         try:
             yield worker
         finally:
-            lingering = await worker.stop()
+            # A stop goes on, with the store open, if the caller gives up waiting for it.
+            lingering = stopping = asyncio.ensure_future(worker.stop())
+            lingering = await asyncio.shield(stopping)
     finally:
         if lingering is None:
             await scheduler.close()

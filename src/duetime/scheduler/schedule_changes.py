@@ -101,7 +101,8 @@ async def _attempts(store: Store, names: list[str]) -> AsyncIterator[Instant]:
         if attempt:
             await asyncio.sleep(_RETRY_PAUSE * random.uniform(0, attempt))
         yield await store.now()
-    raise StoreUnavailable(f"schedule {names[0]} is being changed by others all the time; try again")
+    if names:
+        raise StoreUnavailable(f"schedule {names[0]} is being changed by others all the time; try again")
 
 
 async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefinition]) -> None:

@@ -298,7 +298,7 @@ class Scheduler:
             store, self._store, self._loop = self._store, None, None
             await store.close()
 
-    def close_after(self, lingering: asyncio.Task[None]) -> None:
+    def close_after(self, lingering: asyncio.Future[Any]) -> None:
         """Close the scheduler when a task has ended."""
 
         async def close() -> None:

@@ -91,7 +91,7 @@ def _read_dates(dates: Mapping[str, str]) -> tuple[tuple[date, str], ...]:
         raise InvalidTrigger(f"holidays are up to {MOST_DATES} dates with names, not {shown(dates)}")
     try:
         return tuple((date.fromisoformat(day), name) for day, name in dates.items())
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidTrigger(f"a holiday is a date such as 2030-12-25: {error}") from None
 
 

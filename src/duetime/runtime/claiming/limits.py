@@ -27,7 +27,8 @@ class LimitedClaimPolicy:
         gates = {name: handler.options.gate for name, handler in handlers.items()}
         self.limits: Mapping[str, Gate] = {name: gate for name, gate in gates.items() if gate is not None}
         self.in_use = bool(self.limits)
-        """Whether the store has limits in use, as far as is known."""
+        """Whether there may be limited jobs: tasks of this worker have limits, or the store says so."""
+        self._in_store = False
         self.queue_full = False
         """Whether a queue had no slot left in this worker, so that not all limited jobs could be asked for."""
         self._may_start = self.in_use
@@ -69,7 +70,7 @@ class LimitedClaimPolicy:
         The next time comes after `at_latest` seconds, since a hint may be lost.
         """
         self._may_start = self.starved = self.queue_full = False
-        self._again_from, self.in_use = None, True
+        self._again_from, self._in_store, self.in_use = None, True, True
         try:
             yield
         except BaseException:
@@ -87,8 +88,8 @@ class LimitedClaimPolicy:
     def look_ahead(self, found: NextDue) -> None:
         """Take in when the next limited job falls due, or that there is none to be asked for."""
         # If it is new that limits are in use, the hint about some job may have been lost.
-        self._may_start = self._may_start or (found.limited and not self.in_use)
-        self.in_use = found.limited
+        self._may_start = self._may_start or (found.limited and not self._in_store)
+        self._in_store, self.in_use = found.limited, found.limited or bool(self.limits)
         if not found.limited:
             self._again_from = None
         if found.limited_at is not None:

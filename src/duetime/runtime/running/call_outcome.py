@@ -40,7 +40,11 @@ def outcome_of_call(function: Callable[[], object]) -> Outcome:
     try:
         return outcome_of_value(function())
     except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is its failure, not ours
-        return outcome_of_error(error)
+        failed = error
+    try:
+        return outcome_of_error(failed)
+    except BaseException:  # noqa: BLE001 - the thread that called the function must answer whatever happens
+        return Failed(error=f"{type(failed).__name__}, which cannot be described")
 
 
 def outcome_of_error(error: BaseException) -> Outcome:

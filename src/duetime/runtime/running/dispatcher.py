@@ -167,7 +167,7 @@ class Dispatcher:
 
     async def drained(self) -> None:
         """Wait until nothing runs."""
-        while tasks := [run.task for run in self.runs.values() if run.task is not None]:
+        while tasks := [run.task for run in self.runs.values() if run.task and not run.task.done()]:
             await asyncio.wait(tasks)
 
     async def _run(self, run: Run) -> None:

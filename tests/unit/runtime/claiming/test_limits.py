@@ -79,6 +79,15 @@ def test_limits_that_are_no_longer_in_use_are_not_asked_for() -> None:
     assert not mine.wanted
 
 
+def test_a_worker_whose_own_tasks_have_limits_asks_for_their_jobs_also_where_none_waits_yet() -> None:
+    mine = turns(limit=1)
+    ask(mine, NOTHING)
+    mine.look_ahead(NextDue(0, None, limited=False))
+    assert mine.in_use
+    mine.ask_again()
+    assert mine.wanted
+
+
 def test_limited_jobs_go_first_every_second_time() -> None:
     mine = turns(limit=1)
     assert [mine.goes_first() for _ in range(4)] == [True, False, True, False]

@@ -6,7 +6,7 @@ from duetime import Cancel, Retry, Snooze
 from duetime.model.outcome import Cancelled, Failed, Snoozed, Succeeded
 from duetime.model.time import SECOND
 from duetime.runtime.error_text import MAX_ERROR
-from duetime.runtime.running.call_outcome import outcome_of_error, outcome_of_value
+from duetime.runtime.running.call_outcome import outcome_of_call, outcome_of_error, outcome_of_value
 
 
 def test_a_value_is_a_result() -> None:
@@ -79,3 +79,16 @@ def test_a_signal_that_cannot_be_read_is_a_failure(signal: Snooze | Cancel) -> N
         assert isinstance(verdict, Failed)
         assert type(signal).__name__ in verdict.error
         assert "cannot be read" in verdict.error
+
+
+def test_an_exception_that_cannot_be_described_is_a_failure_all_the_same() -> None:
+    class Unspeakable(Exception):
+        def __str__(self) -> str:
+            raise SystemExit
+
+    def call() -> None:
+        raise Unspeakable
+
+    outcome = outcome_of_call(call)
+    assert isinstance(outcome, Failed)
+    assert outcome.error == "Unspeakable, which cannot be described"

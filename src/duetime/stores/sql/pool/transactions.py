@@ -125,7 +125,9 @@ class PooledHandlerTransaction(ABC, Generic[C]):
                     raise
                 if not await self._at_mark("ROLLBACK TO SAVEPOINT"):
                     return False
-                raise StoreError("a statement of the transaction failed: it cannot be committed") from error
+                raise StoreError(
+                    "a statement failed in the transaction, so it cannot be committed"
+                ) from error
 
     async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""

@@ -138,7 +138,8 @@ def _durability(connection: sqlite3.Connection) -> DoctorCheck:
     journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
     level = _SYNCHRONOUS.get(connection.execute("PRAGMA synchronous").fetchone()[0], "unknown")
     durable = journal == "wal" and level in {"FULL", "EXTRA"}
-    fix = "a power cut can undo the last commits; drop synchronous=NORMAL from the URL"
+    lax = "a power cut can undo the last commits; drop synchronous=NORMAL from the URL"
+    fix = lax if journal == "wal" else "put the file where write-ahead logs work, such as a local disk"
     return DoctorCheck.of("durability", durable, f"journal mode {journal}, synchronous {level}", fix)
 
 

@@ -57,7 +57,9 @@ def run_script(connection: sqlite3.Connection, script: ScriptMaker[T], clock: Cl
         single: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what it returns
         connection.execute(single.query.statement.sql, values_of(single.query, now))
         return single.answer
-    return play(script(), partial(_execute, plain_cursor(connection), now))
+    # Closed also behind an error: a statement that was left half way would keep the connection at an old view.
+    with contextlib.closing(plain_cursor(connection)) as cursor:
+        return play(script(), partial(_execute, cursor, now))
 
 
 def _execute(cursor: sqlite3.Cursor, now: Instant, query: Query) -> list[Row]:

@@ -56,7 +56,7 @@ class Database:
         """How often this process has touched the log."""
         self.handler_lock = asyncio.Lock()
         """Held by the one handler of this process whose transaction is open; first come, first served."""
-        self.handler_thread = ThreadPoolExecutor(1, "duetime-sqlite-lend")
+        self.handler_thread = _handler_thread()
         """Begins and ends the transactions of handlers."""
 
     async def open(self) -> None:
@@ -103,7 +103,9 @@ class Database:
 
     async def close(self) -> None:
         """Finish what was asked for and end the threads."""
-        self.handler_thread.shutdown(wait=False)
+        # A transaction that outlives the store still has a thread to end in.
+        ended, self.handler_thread = self.handler_thread, _handler_thread()
+        ended.shutdown(wait=False)
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
             ends.push_async_callback(self.checkpoints.ended)
@@ -149,6 +151,10 @@ class Database:
             connection.close()
             raise
         return connection
+
+
+def _handler_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "duetime-sqlite-lend")
 
 
 class OpenFiles:

@@ -207,7 +207,8 @@ def _execute_mysql(connection: Connection, query: Query, now: int | None) -> lis
 def _translated(error: Any) -> Exception:
     """Return the error to raise instead; the codes of one database mean nothing to another."""
     cause = error.orig
-    code = cause.args[0] if cause.args else None
+    # Some drivers put other things there.
+    code = cause.args[0] if cause.args and isinstance(cause.args[0], int) else None
     if (meant := _MEANINGS.get(code) or _MEANINGS.get(getattr(cause, "sqlstate", None))) is not None:
         return InvalidTransaction(meant)
     if misses_table(cause):
