@@ -12,8 +12,7 @@ import pytest
 
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Statement
-from tests.plans import postgres
-from tests.plans import test_sqlite as sqlite
+from tests.plans import postgres, test_sqlite as sqlite
 from tests.plans.kit import AT_GATES, DUE, IN_QUEUES, LATER, NEXT_DUE, ROWS, RUNNING, SURVEY
 from tests.plans.postgres import PLANS, Connection, Copies, buffers, explain, nodes, scans, undone
 

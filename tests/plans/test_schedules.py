@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from duetime.stores.open import open_store
-from tests.plans import postgres
-from tests.plans import test_sqlite as sqlite
+from tests.plans import postgres, test_sqlite as sqlite
 from tests.plans.kit import DUE, LATER, ROWS
 from tests.plans.postgres import PLANS, Connection, Copies, buffers, explain, scans, undone
 

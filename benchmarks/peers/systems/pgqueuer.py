@@ -11,8 +11,7 @@ from datetime import timedelta
 import asyncpg
 from pgqueuer import PgQueuer, Queries
 from pgqueuer.db import AsyncpgDriver, AsyncpgPoolDriver
-from pgqueuer.models import Job as Picked
-from pgqueuer.models import Schedule
+from pgqueuer.models import Job as Picked, Schedule
 
 from benchmarks.peers.systems import base
 from benchmarks.peers.systems.base import Job, Plan, Settings, first_job, record

@@ -21,8 +21,7 @@ from duetime.cli.top import top
 from duetime.cli.workers import scheduler, worker, workers
 from duetime.errors import DuetimeError
 from duetime.model.time import from_datetime
-from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron import cron as read_cron
+from duetime.model.triggers.cron import Cron, cron as read_cron
 from duetime.model.triggers.preview import Upcoming, preview
 
 _MOST_TIMES = 1_000

@@ -20,8 +20,7 @@ from duetime.model.text import Size, printable
 from duetime.model.time import Duration
 from duetime.model.urls import redact, redact_text
 from duetime.runtime.options import QueueLimits, WorkerOptions
-from duetime.runtime.settling.job_log import RECORD_FIELDS
-from duetime.runtime.settling.job_log import log as job_log
+from duetime.runtime.settling.job_log import RECORD_FIELDS, log as job_log
 from duetime.runtime.worker import Worker
 from duetime.scheduler.lookup import check_not_moved
 

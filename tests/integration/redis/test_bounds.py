@@ -15,10 +15,7 @@ from duetime.model.limits import Gate
 from duetime.model.states import State
 from duetime.model.time import SECOND
 from duetime.stores.base import CancelAnswer, ClaimRequest, ReleaseAnswer, SnoozeAnswer
-from duetime.stores.redis import control
-from duetime.stores.redis import enqueue as enqueuing
-from duetime.stores.redis import runs as running
-from duetime.stores.redis import workers as working
+from duetime.stores.redis import control, enqueue as enqueuing, runs as running, workers as working
 from duetime.stores.redis.runs import RedisLimitSurvey, read_survey
 from duetime.stores.redis.store import RedisStore
 from duetime.testing import FakeClock

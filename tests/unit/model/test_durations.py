@@ -5,8 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.errors import InvalidDuration
 from duetime.model.time import LONGEST_DURATION, describe_duration, parse_duration

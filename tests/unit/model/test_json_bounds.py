@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.model.text import MAX_DEPTH, MAX_DIGITS, beyond_bounds, is_deeper
 

@@ -4,8 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.errors import InvalidDuration, InvalidOption
 from duetime.model.limits import (

@@ -4,8 +4,7 @@ import string
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.errors import ConfigError
 from duetime.model.urls import LONGEST_URL, MOST_SHOWN, DatabaseUrl, UrlHost, parse_url, redact, redact_text

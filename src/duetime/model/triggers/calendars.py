@@ -40,7 +40,7 @@ class Calendar(Protocol):
         ...
 
     def to_spec(self) -> dict[str, object]:
-        """Return the calendar as JSON-able data, which `calendar_from_spec` reads."""
+        """Return the calendar as JSON-able data, which the specs of triggers have."""
         return spec_of(self)
 
     def placed(self, tz: str) -> Calendar:

@@ -18,7 +18,7 @@ from duetime.model.time import SECOND, Instant
 from duetime.model.triggers import calendars, combined
 from duetime.model.triggers.at import At
 from duetime.model.triggers.base import Trigger
-from duetime.model.triggers.calendars import MOST_DATES, Calendar
+from duetime.model.triggers.calendars import MOST_DATES
 from duetime.model.triggers.combined import DEEPEST_TRIGGER, MOST_TRIGGER_PARTS
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
@@ -40,11 +40,6 @@ _READERS: dict[str, dict[object, Callable[..., Any]]] = {
 def trigger_from_spec(spec: Mapping[str, Any]) -> Trigger:
     """Return the trigger that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
     return cast("Trigger", _read(spec, "trigger", 0))
-
-
-def calendar_from_spec(spec: Mapping[str, Any]) -> Calendar:
-    """Return the calendar that `to_spec` wrote; raise `InvalidTrigger` for anything else."""
-    return cast("Calendar", _read(spec, "calendar", 0))
 
 
 def _read(spec: Mapping[str, Any], what: str, depth: int) -> Any:

@@ -46,8 +46,7 @@ class ServerAnswer(NamedTuple):
     @property
     def now(self) -> Instant:
         """The server's clock at the call."""
-        now: Instant = self.facts["now"]
-        return now
+        return int(self.facts["now"])
 
 
 _ANSWER_DECODER: Final = msgspec.msgpack.Decoder(ServerAnswer)

@@ -86,8 +86,7 @@ class RedisSchedules(RedisEnqueuing):
         for _ in range(_TRIES):
             facts, _ = await self._calls.write("delete_schedule", request, hints=[_SCHEDULES_HINT])
             if "crowded" not in facts:
-                deleted: bool = facts["deleted"]
-                return deleted
+                return bool(facts["deleted"])
             request["was"] = facts["crowded"]
             withdraw["ids"] = await self._planted(name, withdraw)
         raise StoreUnavailable(f"schedule {name!r} fired again and again while it was to be deleted")

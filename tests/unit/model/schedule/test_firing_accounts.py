@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.model.job import NewJob
 from duetime.model.schedule import occurrences as passing

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime import calendars
 from duetime.model.time import LATEST, SECOND, from_datetime

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.model.time import LATEST, SECOND, Instant, from_datetime
 from duetime.model.triggers.cron import Cron

@@ -10,8 +10,7 @@ from datetime import UTC, datetime
 from types import FrameType
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from duetime.errors import InvalidCron
 from duetime.model.triggers.cron import cron

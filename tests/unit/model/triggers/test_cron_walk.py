@@ -9,8 +9,7 @@ from functools import cache
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from duetime.errors import InvalidCron
 from duetime.model.triggers.cron import cron

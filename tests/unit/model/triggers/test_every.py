@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model.time import LATEST, from_datetime

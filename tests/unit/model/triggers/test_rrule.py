@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import dateutil.rrule
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
 from duetime.model.time import LATEST, from_datetime, to_datetime

@@ -6,8 +6,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.time import LATEST, from_datetime, to_datetime

@@ -5,8 +5,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.model.time import LATEST, SECOND, from_datetime
 from duetime.model.triggers.cron import cron

@@ -149,8 +149,7 @@ class MariaDbConnection:
 
     def _literal(self, value: object) -> str:
         if not isinstance(value, str):
-            literal: str = self.raw.literal(value)
-            return literal
+            return str(self.raw.literal(value))
         # The driver goes letter by letter, which stops the event loop for a tenth of a second per megabyte.
         if not self.raw.server_status & _PLAIN_BACKSLASHES:
             value = value.replace("\\", "\\\\")
@@ -210,8 +209,7 @@ class MariaDbConnector(Connector[MariaDbConnection]):
                 values = {"now": now, **step.params}
                 step = steps.send(await connection.fetch(step.statement.sql, values, within=within))
         except StopIteration as stop:
-            answer: list[Row] = stop.value
-            return answer
+            return cast("list[Row]", stop.value)
 
     def taken(self, tx: object) -> MariaDbConnection | None:
         """Return a caller's connection as we use it; None if it is not one."""

@@ -189,16 +189,16 @@ class ConnectionThread:
 
     def do(
         self,
-        work: ConnectionWork,
+        work: Callable[[sqlite3.Connection], T],
         *,
         name: Callable[[], str] = str,
         grouped: bool = False,
         single: bool = False,
         hint: Hint | None = None,
-    ) -> asyncio.Future[Any]:
+    ) -> asyncio.Future[T]:
         """Run work on the connection; the answer is what it returns. Errors of SQLite come as our own."""
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
         self._put(ConnectionRequest(work, name, grouped, single, hint, loop, future))
         return future
 

@@ -56,7 +56,7 @@ class Database:
         """How often this process has touched the log."""
         self.handler_lock = asyncio.Lock()
         """Held by the one handler of this process whose transaction is open; first come, first served."""
-        self.handler_thread = _handler_thread()
+        self.handler_thread = ThreadPoolExecutor(1, "duetime-sqlite-lend")
         """Begins and ends the transactions of handlers."""
 
     async def open(self) -> None:
@@ -104,7 +104,7 @@ class Database:
     async def close(self) -> None:
         """Finish what was asked for and end the threads."""
         # A transaction that outlives the store still has a thread to end in.
-        ended, self.handler_thread = self.handler_thread, _handler_thread()
+        ended, self.handler_thread = self.handler_thread, ThreadPoolExecutor(1, "duetime-sqlite-lend")
         ended.shutdown(wait=False)
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
@@ -151,10 +151,6 @@ class Database:
             connection.close()
             raise
         return connection
-
-
-def _handler_thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "duetime-sqlite-lend")
 
 
 class OpenFiles:

@@ -69,8 +69,7 @@ class SqliteDriver:
         """Run a script in a transaction, which it may share with others; one that changes nothing writes nothing."""
         work, name = partial(run_script, script=script, clock=self._clock), partial(_name, script)
         single = isinstance(script, SingleQueryScript)
-        answer: T = await self._database.writer.do(work, name=name, grouped=True, single=single, hint=hint)
-        return answer
+        return await self._database.writer.do(work, name=name, grouped=True, single=single, hint=hint)
 
     def write_blocking(self, script: ScriptMaker[T], *, hint: Hint | None = None) -> T:
         """Do the same for a thread that may wait, and in that thread if no other one writes."""
@@ -81,8 +80,7 @@ class SqliteDriver:
 
     async def read(self, script: ScriptMaker[T], *, rows: int | None = 1) -> T:  # noqa: ARG002
         """Run a script that changes nothing, in another thread than the one that writes."""
-        answer: T = await self._database.reader.do(partial(run_script, script=script, clock=self._clock))
-        return answer
+        return await self._database.reader.do(partial(run_script, script=script, clock=self._clock))
 
     def borrow(self, tx: object) -> CallerTransaction:
         """Take a caller's connection, which is used in the caller's thread."""
@@ -121,8 +119,7 @@ class SqliteDriver:
     async def doctor(self) -> list[DoctorCheck]:
         """Look at the version, the settings and the file."""
         database = self._database
-        found: list[DoctorCheck] = await database.writer.do(lambda connection: examine(connection, database))
-        return found
+        return await database.writer.do(lambda connection: examine(connection, database))
 
     async def _watch(self, subscriber: HintSubscriber) -> None:
         database = self._database

@@ -7,16 +7,21 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime import calendars
 from duetime.errors import InvalidTrigger
 from duetime.model.time import from_datetime
 from duetime.model.triggers.calendars import Calendar, JoinedCalendars
-from duetime.model.triggers.specs import calendar_from_spec
+from duetime.model.triggers.specs import _read
 from tests.support.profiles import tries
 from tests.support.triggers import CALENDARS, DAY, INSTANTS
+
+
+def calendar_from_spec(spec: Any) -> Calendar:
+    """Read a calendar as the spec of a trigger has it."""
+    calendar: Calendar = _read(spec, "calendar", 0)
+    return calendar
 
 
 @given(calendar=CALENDARS)

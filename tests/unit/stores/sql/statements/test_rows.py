@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from duetime.model.text import clean_text
 from duetime.stores.sql.statements.rows import encode_batch, unpack_claims
