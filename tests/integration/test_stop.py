@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from signal import SIGTERM
 
@@ -43,6 +44,35 @@ async def test_running_jobs_finish_and_nothing_new_begins(fleet: Fleet) -> None:
         assert [known.state for known in await store.workers()] == ["stopped"]
 
     assert (record.state, record.result) == (State.SUCCEEDED, str(worker.pid))
+
+
+@pytest.mark.covers("graceful-stop")
+async def test_a_stop_that_its_caller_gives_up_on_goes_on_with_the_store_open(store_url: str) -> None:
+    scheduler, begun, end = Scheduler(store_url), asyncio.Event(), asyncio.Event()
+
+    @scheduler.task(name="work")
+    async def work() -> str:
+        begun.set()
+        await end.wait()
+        return "done"
+
+    worker = scheduler.worker(grace="20s")
+    await worker.__aenter__()
+    job = await work.enqueue()
+    await begun.wait()
+    leaving = asyncio.ensure_future(worker.__aexit__(None, None, None))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    end.set()
+    async with Scheduler(store_url) as other:
+
+        async def is_recorded() -> bool:
+            return (await read(other.store, job.id)).state is State.SUCCEEDED
+
+        await until(is_recorded, what="the outcome")
+    await until(lambda: not scheduler.is_open, what="the end of the stop")
 
 
 @pytest.mark.covers("graceful-stop", "nobody-gives-back")
