@@ -111,6 +111,14 @@ def test_a_source_that_is_not_there_is_told_as_that() -> None:
     assert [path for path in ("job.db", "there.db") if Path(path).exists()] == []
 
 
+@pytest.mark.parametrize("urls", [("", THERE), (HERE, "")], ids=["source", "target"])
+def test_an_empty_url_is_refused_and_stands_for_no_default(urls: tuple[str, str]) -> None:
+    result = duetime("copy", *urls)
+    assert result.exit_code == 2
+    assert "this one has no ://" in result.stderr
+    assert [path for path in ("duetime.db", "there.db") if Path(path).exists()] == []
+
+
 def test_a_password_is_not_shown() -> None:
     result = duetime("copy", HERE, "postgresql://me:secret@localhost:1/app")
     assert result.exit_code == 4

@@ -99,6 +99,8 @@ WEEKEND = {"type": "weekdays", "days": [5, 6]}
         {"type": None},
         {"type": ["joined"]},
         {"type": "moon"},
+        # A date of YAML's, where its text belongs.
+        {"type": "holidays", "dates": {date(2030, 12, 25): "Christmas"}, "tz": "UTC"},
         {"type": "weekdays"},
         {"type": "weekdays", "days": 5},
         {"type": "weekdays", "days": []},
