@@ -57,6 +57,16 @@ class SearchBudget:
     left: int = MOST_SEARCH_STEPS
 
 
+@dataclass(slots=True)
+class SearchMemory:
+    """The last answer of a trigger that took many steps, and the instant from which it holds.
+
+    Both are replaced in one assignment, so that threads may share it.
+    """
+
+    answer: tuple[Instant, Instant | NoOccurrence] | None = None
+
+
 _MOST_TIMES = 1_000_000_000
 
 

@@ -14,6 +14,7 @@ from duetime.model.triggers.base import (
     NEVER,
     NoOccurrence,
     SearchBudget,
+    SearchMemory,
     Trigger,
     check_instants,
     check_length,
@@ -26,6 +27,9 @@ from duetime.model.triggers.calendars import Calendar
 DEEPEST_TRIGGER = 8
 MOST_TRIGGER_PARTS = 50
 
+_WORTH_KEEPING = 20
+"""The answer of a search that took at least this many steps is remembered."""
+
 
 @dataclass(frozen=True, slots=True)
 class CombinedTrigger(Trigger):
@@ -34,6 +38,8 @@ class CombinedTrigger(Trigger):
     tz: str = field(init=False, repr=False, compare=False)
     times: int | None = field(init=False, repr=False, compare=False)
     cost: int = field(init=False, repr=False, compare=False)
+    memory: SearchMemory | None = field(init=False, repr=False, compare=False)
+    """What a long search has found; `None` where each question counts from another start, so that nothing is known."""
 
     def __post_init__(self) -> None:
         inner = self.inner()
@@ -42,8 +48,9 @@ class CombinedTrigger(Trigger):
             raise InvalidTrigger(f"a trigger may be nested {DEEPEST_TRIGGER} deep, not {deep}; split it")
         if not 1 <= (size := _size(self)) <= MOST_TRIGGER_PARTS:
             raise InvalidTrigger(f"a trigger has from 1 to {MOST_TRIGGER_PARTS} parts, not {size}")
+        memory = SearchMemory() if all(map(_has_start, inner)) else None
         cost = sum(part.cost for part in inner)
-        set_fields(self, tz=inner[0].tz, times=inner[0].times, cost=cost)
+        set_fields(self, tz=inner[0].tz, times=inner[0].times, cost=cost, memory=memory)
 
     @abstractmethod
     def inner(self) -> tuple[Trigger, ...]:
@@ -52,6 +59,31 @@ class CombinedTrigger(Trigger):
     @abstractmethod
     def with_each(self, change: Callable[[Trigger], Trigger]) -> Self:
         """Return the same rule over triggers that are changed."""
+
+    @abstractmethod
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return what `seek` does, without a memory."""
+
+    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+        """Return the first occurrence strictly after `instant`, or how far there is nothing.
+
+        A search that took long is not repeated: the next one goes on where it ended.
+        """
+        since = instant
+        if self.memory is not None and (known := self.memory.answer) is not None and known[0] <= instant:
+            low, answer = known
+            if isinstance(answer, NoOccurrence):
+                if answer.through >= search.until:
+                    return answer
+                if answer.through >= instant:
+                    since, instant = low, answer.through
+            elif instant < answer:
+                return answer
+        left = search.left
+        found = self.look(instant, search)
+        if left - search.left >= _WORTH_KEEPING and self.memory is not None:
+            self.memory.answer = since, found
+        return found
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant` that a bounded search finds."""
@@ -71,6 +103,12 @@ def _check_triggers(triggers: tuple[Trigger, ...]) -> None:
     for trigger in triggers:
         if not isinstance(trigger, Trigger):
             raise InvalidTrigger(f"only triggers such as cron('0 9 * * *') combine, not {shown(trigger)}")
+
+
+def _has_start(trigger: Trigger) -> bool:
+    if isinstance(trigger, CombinedTrigger):
+        return trigger.memory is not None
+    return trigger.anchored(0) is trigger
 
 
 def _depth(trigger: Trigger) -> int:
@@ -128,7 +166,7 @@ class TriggerWrapper(CombinedTrigger):
         """Return the same rule over the trigger as it is changed."""
         return replace(self, trigger=change(self.trigger))
 
-    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return what the trigger says."""
         return self.trigger.seek(instant, search)
 
@@ -153,7 +191,7 @@ class Union(SeveralTriggers):
     kind = "union"
     joined_by = "; or "
 
-    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the earliest of what the parts say, if none that was searched for in vain can come before it."""
         if search.left <= 0:
             return NoOccurrence(instant)
@@ -189,7 +227,7 @@ class Intersection(SeveralTriggers):
     kind = "intersection"
     joined_by = "; only when also "
 
-    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first common instant, by going on from the latest that a part says."""
         first, *others = self.parts
         while True:
@@ -231,7 +269,7 @@ class Except(TriggerWrapper):
         TriggerWrapper.__post_init__(self)
         set_fields(self, calendar=self.calendar.placed(self.tz))
 
-    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence outside of the calendar, passing each excluded stretch in one step."""
         found = self.trigger.seek(instant, search)
         while not isinstance(found, NoOccurrence) and (end := self.calendar.until(found)) is not None:
@@ -266,7 +304,7 @@ class Between(TriggerWrapper):
         if self.start is not None and self.end is not None and self.end < self.start:
             raise InvalidTrigger(f"end must not lie before start {in_words(self.start)}")
 
-    def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
+    def look(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence after `instant` that lies between; past the end, there is none."""
         until = search.until
         search.until = min(until, self._end)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from datetime import UTC, datetime, timedelta
+from threading import Thread
 
 import pytest
 from hypothesis import given, strategies as st
@@ -10,9 +12,10 @@ from hypothesis import given, strategies as st
 from duetime import calendars
 from duetime.model.time import HOUR, LATEST, from_datetime, to_datetime
 from duetime.model.triggers.at import At
-from duetime.model.triggers.base import MOST_SEARCH_STEPS, NEVER, NoOccurrence, Trigger
+from duetime.model.triggers.base import MOST_SEARCH_STEPS, NEVER, SEARCH_HORIZON, NoOccurrence, Trigger
 from duetime.model.triggers.combined import Between, Except, Intersection, TriggerWrapper, Union
 from duetime.model.triggers.cron import Cron, cron
+from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
@@ -153,3 +156,58 @@ def test_each_part_gets_enough_steps_to_get_on() -> None:
     together = Intersection(tuple(hours))
     others = (DAILY - calendars.blackout("08:00", "10:00"), At((nine - DAY,)))
     assert Union((together, *others)).first(nine - 1, steps=180) == nine
+
+
+def test_no_answer_is_found_twice(asked: list[int]) -> None:
+    never = cron("0 0 * * *") & cron("30 0 * * *", tz="Asia/Tokyo")
+    now, looks = from_datetime(NOW), 0
+    while isinstance(answer := never.first(now), NoOccurrence) and answer.through < now + SEARCH_HORIZON:
+        looks += 1
+    assert looks > 1
+    assert len(asked) <= (looks + 1) * MOST_SEARCH_STEPS
+    asked.clear()
+    assert never.first(now) == answer
+    assert asked == []
+    never.first(now + 30 * DAY)
+    never.first(now)
+    assert len(asked) < 100
+    rare = cron("*/10 * * * *") & (cron("5-55/10 * * * *", tz="Asia/Tokyo") | cron("0 0 20 * *"))
+    found = rare.first(now)
+    assert isinstance(found, int)
+    asked.clear()
+    assert [rare.first(now), rare.first(found - 1), rare.comes_at(found)] == [found, found, True]
+    assert asked == []
+    assert rare.first(0) == 19 * DAY
+
+
+def test_what_counts_from_the_question_remembers_nothing() -> None:
+    trigger = every("1d") & cron("0 9 * * *", tz="Asia/Tokyo") & cron("30 9 * * *", tz="Asia/Kabul")
+    trigger.first(BEGIN)
+    assert trigger.memory is None
+    assert trigger.anchored(BEGIN).memory is not None
+
+
+def test_memories_are_neither_compared_nor_shown_nor_shared() -> None:
+    one, other = (trigger_from_spec(NEVER_IN_TWO_ZONES.to_spec()) for _ in range(2))
+    one.first(BEGIN)
+    assert one == other
+    assert hash(one) == hash(other)
+    assert repr(one) == repr(other)
+    assert deepcopy(one) == one
+    assert one.first(BEGIN) != other.first(BEGIN)
+
+
+def test_threads_that_share_a_trigger_get_the_answers_of_one() -> None:
+    trigger = cron("0 0 * * *") & (cron("30 0 * * *", tz="Asia/Tokyo") | cron("0 0 1 1 *"))
+    instants = [BEGIN + number * 40 * DAY for number in range(40)]
+    expected = [trigger_from_spec(trigger.to_spec()).first(instant) for instant in instants]
+    answers: list[list[int | NoOccurrence]] = []
+    threads = [
+        Thread(target=lambda: answers.append([trigger.first(instant) for instant in instants]))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [expected] * 4
