@@ -40,4 +40,4 @@ async def test_the_rights_that_the_guide_grants_are_enough_for_a_worker(
     async with scheduler, scheduler.worker() as worker:
         job = await add.options(delay=0.1).enqueue(1, 2)
         assert await job.result(timeout=20) == 3
-        assert not worker.health.failing, worker.health.failing
+        assert worker.health.healthy, worker.health.failing

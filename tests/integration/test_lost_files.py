@@ -195,7 +195,7 @@ async def test_a_worker_says_once_that_its_file_is_lost_and_stops(
         async with asyncio.timeout(10):
             await worker.asked_to_stop()
             await worker.stop()
-        assert worker.health.failing
+        assert not worker.health.healthy
         assert isinstance(worker.lost, StoreLost)
     said = [record.message for record in caplog.records if "was deleted or replaced" in record.message]
     loud = [record.message for record in caplog.records if record.levelno >= logging.ERROR]

@@ -156,12 +156,12 @@ async def test_a_worker_is_unhealthy_while_the_server_is_dead_and_recovers_by_it
     app = fleet_at(mortal.url).app()
     async with app.scheduler.worker() as worker:
         await (await app.note.enqueue()).result(timeout=30)
-        assert not worker.health.failing
+        assert worker.health.healthy
         await asyncio.to_thread(mortal.kill)
-        await until(lambda: worker.health.failing, what="a worker that is unhealthy")
+        await until(lambda: not worker.health.healthy, what="a worker that is unhealthy")
         await asyncio.to_thread(mortal.start)
         await until(
-            lambda: not worker.health.failing, what=lambda: f"a worker that is well: {worker.health.failing}"
+            lambda: worker.health.healthy, what=lambda: f"a worker that is well: {worker.health.failing}"
         )
         await (await app.note.enqueue()).result(timeout=30)
 

@@ -115,11 +115,11 @@ async def test_a_worker_whose_database_takes_no_changes_is_unwell_and_writes_its
             with pytest.raises((StoreUnavailable, StoreUnusable), match=trouble.said):
                 await wait.enqueue(2 * LONG)
             await until(lambda: "settler" in worker.health.failing, what="a word about it")
-            assert worker.health.failing
+            assert not worker.health.healthy
             assert trouble.said in worker.health.failing["settler"]
             assert (await scheduler.jobs.get(job.id)).state is State.RUNNING
         assert await job.result(timeout=20) == LONG
-        await until(lambda: not worker.health.failing, what="recovery")
+        await until(lambda: worker.health.healthy, what="recovery")
         record = await scheduler.jobs.get(job.id)
 
     assert record.attempt == 1

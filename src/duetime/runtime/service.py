@@ -38,6 +38,11 @@ class ServiceHealth:
         self.failing: dict[str, str] = {}
         self.last_error: str | None = None
 
+    @property
+    def healthy(self) -> bool:
+        """Whether every service is well."""
+        return not self.failing
+
     def failed(self, service: str, error: BaseException) -> None:
         """Note that a round failed."""
         self.last_error = self.failing[service] = f"{service}: {describe_error(error)}"
