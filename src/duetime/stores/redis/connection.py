@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import time
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from duetime.stores.base import Hint
 from duetime.stores.base.hints import HintSubscribers
 from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.redis.address import RedisAddress, close_client
-from duetime.stores.redis.errors import is_missing, is_unanswered, translate
+from duetime.stores.redis.errors import ErrorTranslation, is_missing, is_unanswered
 from duetime.stores.redis.hints import RedisHintSender
 from duetime.stores.redis.rows import (
     JobWithClaim,
@@ -125,6 +125,7 @@ class FunctionCalls:
         self.sender_id = new_token()
         self.subscribers = HintSubscribers()
         self.timeouts = ServerTimeouts(address.timeout)
+        self.translation = ErrorTranslation(address)
         self._namespace = namespace
         self._clock = clock
         self._client: Any = None
@@ -154,7 +155,7 @@ class FunctionCalls:
     async def open(self) -> None:
         """Make connections possible; the first call finds out whether there is a server."""
         if self._client is None:
-            with self.translated():
+            with self.translation:
                 client = self._client = self.address.client()
             self._turns = asyncio.Semaphore(self.address.pool)
             if isinstance(client, Redis) and not self.address.watched:
@@ -173,7 +174,7 @@ class FunctionCalls:
 
     async def read(self, verb: str, request: object = None, *, rows: int = 1) -> ServerAnswer:
         """Make a call that changes nothing; again on a new connection when no answer came."""
-        with self.translated():
+        with self.translation:
             packed = await self._call("FCALL_RO", verb, request, rows=rows, repeatable=True)
         return read_answer(packed)
 
@@ -193,7 +194,7 @@ class FunctionCalls:
         new connection when no answer came. `rows` is how many it reads or writes, which gives it time.
         """
         told = tuple(hints)
-        with self.translated():
+        with self.translation:
             failpoint(f"before:{verb}")
             # Only the server can tell whether those with a time are due, so they go along in any case.
             sent = told if since is not None else self._hint_sender.with_call(told)
@@ -209,7 +210,7 @@ class FunctionCalls:
     async def servers(self) -> dict[str, Mapping[str, Any]]:
         """Return what each server that we may write to tells of itself: one, or the primaries of a cluster."""
         client: Any = self.client
-        with self.translated():
+        with self.translation:
             async with self.timeouts.one_try():
                 if not isinstance(client, RedisCluster):
                     return {"": await _server_info(client)}
@@ -219,7 +220,7 @@ class FunctionCalls:
     async def transport(self) -> Any:
         """Return what a connection to the server, or to one of a cluster, is made of."""
         client: Any = self.client
-        with self.translated():
+        with self.translation:
             if not isinstance(client, RedisCluster):
                 connection: Any = await client.connection_pool.get_connection()
                 await client.connection_pool.release(connection)
@@ -229,17 +230,6 @@ class FunctionCalls:
                 await _server_info(node)
                 connection = node._free[-1]  # noqa: SLF001 -- no public name leads to it
         return connection._writer.transport  # noqa: SLF001 -- the same
-
-    @contextlib.contextmanager
-    def translated(self) -> Generator[None]:
-        """Raise errors of the driver, and those that a test injects, as those of a store."""
-        try:
-            yield
-        except Exception as error:
-            translated = translate(error, str(self.address))
-            if translated is error:
-                raise
-            raise translated from error
 
     async def _publish(self, hint: Hint) -> None:
         words = ("PUBLISH", f"{self.key_prefix}:hints", f"{self.sender_id} {hint.kind} {hint.name}")

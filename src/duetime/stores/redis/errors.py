@@ -85,6 +85,22 @@ def translate(error: Exception, place: str) -> Exception:
     return error
 
 
+class ErrorTranslation:
+    """Within it, errors of the driver, and those that a test injects, are raised as those of a store."""
+
+    def __init__(self, place: object) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, Exception):
+            translated = translate(error, str(self._place))
+            if translated is not error:
+                raise translated from error
+
+
 def is_unanswered(error: BaseException) -> bool:
     """Whether a call may have had its effect, though no answer to it came."""
     # Subclasses of the driver's `ConnectionError` are answers of the server.

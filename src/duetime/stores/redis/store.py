@@ -178,7 +178,7 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
     async def _check_hints(self) -> DoctorCheck:
         channel, user = f"{self._calls.key_prefix}:hints", self._calls.address.username or "default"
         try:
-            with self._calls.translated():
+            with self._calls.translation:
                 # To a worker that does not exist.
                 await self._calls.client.publish(channel, "* worker -")
         except StoreUnusable as error:

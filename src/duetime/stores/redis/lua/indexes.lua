@@ -94,11 +94,11 @@ end
 
 local function list(name, part, added, removed)
   local listed, unordered = key(name, part ~= '' and part or nil), UNORDERED[name]
-  in_chunks(unordered and 'SADD' or 'ZADD', listed, added)
-  in_chunks(unordered and 'SREM' or 'ZREM', listed, removed)
+  if #added > 0 then in_chunks(unordered and 'SADD' or 'ZADD', listed, added) end
+  if #removed > 0 then in_chunks(unordered and 'SREM' or 'ZREM', listed, removed) end
   local registry = REGISTRIES[name]
   if registry and (#added > 0 or redis.call('EXISTS', listed) == 1) then
-    redis.call('ZADD', key(registry), 0, part)
+    redis.call('ZADD', key(registry), ZERO, part)
   elseif registry then
     redis.call('ZREM', key(registry), part)
   end
@@ -120,28 +120,30 @@ end
 local function list_coming(name, part, added) list(name, part, added, NONE) end
 local function list_leaving(name, part, removed) list(name, part, NONE, removed) end
 
+-- Return an error if a part could not be written; all others are.
+local function write_all(due, write_part)
+  local failed
+  for name, parts in pairs(due) do
+    for part, jobs in pairs(parts) do
+      local done, why = pcall(write_part, name, part, jobs)
+      if not done then failed = why end
+    end
+  end
+  return failed
+end
+
 -- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
 -- may have changed itself. Most of the time that a call takes goes into the number of strokes. A key that was
 -- replaced by something else keeps no other from being written, and nothing is left for the next call.
 function rows.flush()
-  if not (next(coming) or next(leaving) or next(changes)) then
-    has_limit = {}
-    return
-  end
-  local failed
-  local function write_all(due, write_part)
-    for name, parts in pairs(due) do
-      for part, jobs in pairs(parts) do
-        local done, why = pcall(write_part, name, part, jobs)
-        if not done then failed = why end
-      end
-    end
-  end
   local came, left, changed = coming, leaving, changes
-  coming, leaving, changes, has_limit = {}, {}, {}, {}
-  write_all(came, list_coming)
-  write_all(left, list_leaving)
-  write_all(changed, list_changed)
+  if next(came) then coming = {} end
+  if next(left) then leaving = {} end
+  if next(changed) then changes = {} end
+  has_limit = {}
+  local failed = write_all(came, list_coming)
+  failed = write_all(left, list_leaving) or failed
+  failed = write_all(changed, list_changed) or failed
   if failed then error(failed) end
 end
 

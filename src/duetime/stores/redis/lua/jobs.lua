@@ -119,8 +119,7 @@ end
 verb('enqueue', WRITES, function(asked)
   if asked.alike then
     audit.add(asked.entries)
-    store_alike(asked.alike)
-    return reply({done = true})
+    return store_alike(asked.alike)
   end
   if not as_seen(asked.keys) then return reply({done = false}, collect(asked.keys, pack_holder)) end
   -- What fails half way stays half done, so that nothing is begun that cannot be ended.
