@@ -77,8 +77,9 @@ class RedisEnqueuing(RedisStorePart):
         if not jobs:
             return []
         hints, since = _hints_if_due_soon(jobs)
-        told = partial(self._calls.write, "enqueue", hints=hints, since=since)
-        write = partial(told, rows=len(jobs), repeatable=True)
+        write = partial(
+            self._calls.write, "enqueue", hints=hints, since=since, rows=len(jobs), repeatable=True
+        )
         noted = [entry_fields(entry) for entry in entries]
         if (alike := alike_jobs_fields(jobs)) is not None:
             await write({"alike": alike, "entries": noted})
