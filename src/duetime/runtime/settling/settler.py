@@ -227,8 +227,9 @@ class OutputWriter(Service):
         try:
             await self._write()
         except StoreError as error:
-            text = "progress and log lines of jobs could not be stored before the worker stopped: %s"
-            log.warning(text, error)
+            log.warning(
+                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
+            )
 
     async def _write(self) -> bool:
         """Write what waits; return whether there was anything."""
@@ -292,8 +293,10 @@ class Outcomes:
                 await self.settler.flush()
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
-            text = "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over"
-            log.error(text, unwritten)
+            log.error(
+                "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over",
+                unwritten,
+            )
         self._log.close()
 
     def put(
