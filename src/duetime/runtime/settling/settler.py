@@ -90,8 +90,11 @@ class Settler(Service):
             return None
         accepted = await self._settle(self._in_flight)
         if refused := sorted(s.token.job_id for s in self._in_flight if s.token not in accepted):
-            text = "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s"
-            log.warning(text, len(refused), short_list(refused))
+            log.warning(
+                "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s",
+                len(refused),
+                short_list(refused),
+            )
         self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
