@@ -114,8 +114,8 @@ async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pyt
 
     monkeypatch.setattr(listening, "backoff", no_pause)
     refused = StoreError("get_lock is not allowed here")
-    server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING])
-    await heard_from(server, looks=6)
+    server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING], refused, [NOTHING])
+    await heard_from(server, looks=8)
     assert failures == [0, 1, 0]
 
 
