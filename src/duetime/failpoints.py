@@ -54,8 +54,9 @@ def arm(setting: str | None) -> None:
     head, visits = (head, int(last)) if last.isdigit() else (setting, 1)
     place, _, action = head.rpartition(":")
     if not place or action not in {*_SIGNALS, "raise"}:
-        example = "write place:action[:nth], e.g. after:claim:kill"
-        raise ConfigError(f"{VARIABLE}={setting!r} is not understood; {example}")
+        raise ConfigError(
+            f"{VARIABLE}={setting!r} is not understood; write place:action[:nth], e.g. after:claim:kill"
+        )
     armed = ArmedFailpoint(place, action, visits)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -17,6 +18,7 @@ from duetime import Scheduler
 from duetime.errors import StoreUnavailable, StoreUnusable
 from duetime.model.states import State
 from duetime.runtime import service
+from duetime.stores.base.backoff import backoff
 from tests.integration.kit import until
 
 LONG = "x" * 100_000
@@ -96,7 +98,7 @@ TROUBLES = {
 async def test_a_worker_whose_database_takes_no_changes_is_unwell_and_writes_its_outcomes_later(
     store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(service, "_LAST_BACKOFF", 0.1)
+    monkeypatch.setattr(service, "backoff", partial(backoff, longest=0.1))
     caplog.set_level("INFO", logger="duetime.worker")
     trouble = TROUBLES[store_url.partition(":")[0]]
     scheduler = Scheduler(store_url)

@@ -17,11 +17,10 @@ from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import Store
+from duetime.stores.base.backoff import backoff
 
 log = logging.getLogger("duetime.worker")
 
-_FIRST_BACKOFF = 0.1
-_LAST_BACKOFF = 5.0
 _LAST_ROUND_TIMEOUT = 5.0
 """Seconds a service that is stopped may take to finish its round."""
 
@@ -104,10 +103,10 @@ class Service:
                 pause = await self.round()
             except Exception as error:  # noqa: BLE001 - a service outlives whatever its round raises
                 # Hints do not cut this pause short: they would turn it into a busy loop.
-                pause = self._after_failure(error)
+                self._note_failure(error)
                 self._failing_pause.clear()
                 if not self.stopping:
-                    await self._failing_pause.wait(pause)
+                    await self._failing_pause.wait(backoff(self._failures))
                 continue
             if self._failures:
                 log.info("%s goes on after %d failures", self.name, self._failures)
@@ -116,7 +115,7 @@ class Service:
             if not self.stopping and (pause is None or pause > 0):
                 await self.wakeup.wait(pause)
 
-    def _after_failure(self, error: Exception) -> float:
+    def _note_failure(self, error: Exception) -> None:
         self._failures += 1
         self._health.failed(self.name, error)
         # What the database says of itself is told when it changes, and its loss by the worker, which stops; anything
@@ -126,8 +125,6 @@ class Service:
         elif str(error) != self._told and not isinstance(error, StoreLost):
             log.warning("%s waits for the database: %s", self.name, error)
         self._told = str(error)
-        bound = min(_LAST_BACKOFF, _FIRST_BACKOFF * 2 ** min(self._failures, 10))
-        return random.uniform(bound / 2, bound)
 
 
 class Wakeup:

@@ -382,5 +382,8 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
         waiter.cancel()
     if dispatcher.runs:
         tasks = short_list([run.claim.task for run in dispatcher.runs.values()])
-        text = "%d job(s) do not end; their claims are kept until they do or this process ends: %s"
-        log.error(text, len(dispatcher.runs), tasks)
+        log.error(
+            "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
+            len(dispatcher.runs),
+            tasks,
+        )

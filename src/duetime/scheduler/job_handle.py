@@ -90,8 +90,11 @@ class JobHandle(Generic[R]):
     def _read(self, job: StoredJob) -> R:
         called = f"job {job.id} of {job.task}"
         if job.state is State.FAILED:
-            text = f"{called} failed: {job.error or 'its error is not kept'}"
-            raise errors.JobFailed(text, error=job.error, traceback=job.traceback)
+            raise errors.JobFailed(
+                f"{called} failed: {job.error or 'its error is not kept'}",
+                error=job.error,
+                traceback=job.traceback,
+            )
         if job.state is State.CANCELLED:
             raise errors.JobCancelled(f"{called} was cancelled: {job.reason}")
         if job.state is State.SKIPPED:
@@ -103,8 +106,9 @@ class JobHandle(Generic[R]):
         try:
             value: R = self._decode(job.result)
         except (ValueError, RecursionError) as error:
-            problem = f"its stored result cannot be read: {shown(error)}"
-            raise errors.ResultUnreadable(f"{called} succeeded, but {problem}") from error
+            raise errors.ResultUnreadable(
+                f"{called} succeeded, but its stored result cannot be read: {shown(error)}"
+            ) from error
         return value
 
 

@@ -43,8 +43,9 @@ class Queues:
         """
         name = check_name(queue, what="queue")
         if confirm != name:
-            text = f"purging queue {name!r} needs confirm={name!r}, not {confirm!r}; nothing was purged"
-            raise NotConfirmed(text)
+            raise NotConfirmed(
+                f"purging queue {name!r} needs confirm={name!r}, not {confirm!r}; nothing was purged"
+            )
         why = check_reason(reason)
         store = self._store()
         before = await store.now()

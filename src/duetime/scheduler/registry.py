@@ -162,8 +162,9 @@ class TriggerPolicy:
         It may be over: what was put or declared once is put and declared again.
         """
         if not isinstance(trigger, Trigger):
-            text = f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {shown(trigger)}"
-            raise InvalidTrigger(text)
+            raise InvalidTrigger(
+                f"a schedule needs a trigger such as cron('*/5 * * * *') or every('15m'), not {shown(trigger)}"
+            )
         seeded = trigger.seeded(name)
         anchored = seeded.anchored(now)
         if anchored.after(now) is None:

@@ -84,8 +84,9 @@ def _read_document(text: str, style: FileFormat) -> ScheduleDocument:
         place = name if isinstance(name, str) else f"schedule {number}"
         twice = found.pop(place, None) is not None
         if not isinstance(entry, Mapping):
-            kind = "an object with a name, a task and a trigger"
-            found[place] = InvalidOption(f"a schedule is {kind}, not {shown(entry)}")
+            found[place] = InvalidOption(
+                f"a schedule is an object with a name, a task and a trigger, not {shown(entry)}"
+            )
         else:
             found[place] = InvalidOption("there are two schedules of this name") if twice else said
     return ScheduleDocument(found, [])

@@ -336,8 +336,9 @@ class Scheduler:
     def add_task(self, function: AnyFunction, *, name: str | None, options: TaskOptions) -> Task[..., Any]:
         """Register a function as a task with options that are read already; `task` is the verb for users."""
         if isinstance(function, Task):
-            why = "is a task already; put @scheduler.task below @scheduler.schedule"
-            raise InvalidTask(f"{function.name} {why}")
+            raise InvalidTask(
+                f"{function.name} is a task already; put @scheduler.task below @scheduler.schedule"
+            )
         handler = self._registry.add_task(function, name, options)
         return AsyncTask(handler, self) if handler.is_async else SyncTask(handler, self)
 

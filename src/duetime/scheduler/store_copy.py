@@ -141,9 +141,8 @@ def _check_not_moved(place: NamedStore) -> None:
 
 async def _drain_workers(store: Store, *, wait: Micros) -> None:
     """Have all workers stop as after a signal, and wait until they have or until the time is over."""
-    reason = "the store is about to be copied"
     alive = [worker.id for worker in _alive(await store.workers())]
-    stop = partial(NewCommand, kind=CommandKind.STOP, reason=reason)
+    stop = partial(NewCommand, kind=CommandKind.STOP, reason="the store is about to be copied")
     await store.send([stop(id=new_job_id(), worker=worker) for worker in alive])
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(wait / SECOND):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import cast
 
 import pytest
@@ -9,6 +10,7 @@ from duetime.errors import SchemaMismatch, StoreError, StoreUnavailable, StoreUn
 from duetime.runtime import service
 from duetime.runtime.service import Service
 from duetime.stores.base import Store
+from duetime.stores.base.backoff import backoff
 from tests.unit.runtime.kit import NoHealth
 
 
@@ -39,7 +41,7 @@ class Counting(Service):
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_FIRST_BACKOFF", 0.0001)
+    monkeypatch.setattr(service, "backoff", partial(backoff, first=0.0001))
 
 
 async def test_a_service_sleeps_until_it_is_hinted() -> None:

@@ -87,8 +87,9 @@ def _outcome_of_signal(signal: Signal) -> Outcome:
                 wait = None if signal.delay is None else _checked_delay(signal.delay)
                 return Failed(error=describe_error(signal), traceback=stack, wait=wait, cause=signal)
     except Exception as error:  # noqa: BLE001 - a handler's own subclass may be broken
-        text = f"{type(signal).__name__} cannot be read: {describe_error(error)}"
-        return Failed(error=text, traceback=stack)
+        return Failed(
+            error=f"{type(signal).__name__} cannot be read: {describe_error(error)}", traceback=stack
+        )
 
 
 def _checked_delay(delay: Micros) -> Micros:

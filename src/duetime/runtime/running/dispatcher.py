@@ -236,5 +236,9 @@ def _suspected(claim: Claim) -> bool:
 
 
 def _warn_of_lost_outcome(claim: Claim, outcome: Outcome) -> None:
-    text = "job %s of %s was done when its transaction was committed; what came after changes nothing: %s"
-    log.warning(text, claim.job_id, claim.task, one_line(getattr(outcome, "error", None) or str(outcome)))
+    log.warning(
+        "job %s of %s was done when its transaction was committed; what came after changes nothing: %s",
+        claim.job_id,
+        claim.task,
+        one_line(getattr(outcome, "error", None) or str(outcome)),
+    )

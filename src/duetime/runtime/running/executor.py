@@ -105,8 +105,11 @@ class Executor:
         done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
             return future.result()
-        text = "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends"
-        log.warning(text, run.claim.task, run.claim.job_id)
+        log.warning(
+            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
+            run.claim.task,
+            run.claim.job_id,
+        )
         await asyncio.wait({future})
         return timeout_outcome(run.timeout)
 

@@ -108,8 +108,9 @@ class JobTransaction:
             run.verdict = Interrupted(reason="the claim was lost")
             raise
         if late or loan.expired:
-            text = f"the transaction was open for longer than {describe_duration(self._timeout)}, so it was rolled back"
-            expired = TimeoutError(text)
+            expired = TimeoutError(
+                f"the transaction was open for longer than {describe_duration(self._timeout)}, so it was rolled back"
+            )
             expired.__cause__ = error
             run.verdict = _failure(expired, reason="timeout")
             raise expired

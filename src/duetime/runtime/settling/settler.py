@@ -90,8 +90,11 @@ class Settler(Service):
             return None
         accepted = await self._settle(self._in_flight)
         if refused := sorted(s.token.job_id for s in self._in_flight if s.token not in accepted):
-            text = "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s"
-            log.warning(text, len(refused), short_list(refused))
+            log.warning(
+                "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s",
+                len(refused),
+                short_list(refused),
+            )
         self._on_written(self._in_flight, accepted)
         self._in_flight = []
         self._progress.set()
@@ -227,8 +230,9 @@ class OutputWriter(Service):
         try:
             await self._write()
         except StoreError as error:
-            text = "progress and log lines of jobs could not be stored before the worker stopped: %s"
-            log.warning(text, error)
+            log.warning(
+                "progress and log lines of jobs could not be stored before the worker stopped: %s", error
+            )
 
     async def _write(self) -> bool:
         """Write what waits; return whether there was anything."""
@@ -292,8 +296,10 @@ class Outcomes:
                 await self.settler.flush()
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
-            text = "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over"
-            log.error(text, unwritten)
+            log.error(
+                "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over",
+                unwritten,
+            )
         self._log.close()
 
     def put(

@@ -171,10 +171,13 @@ class Janitor(Service):
         self._strays = frozenset()
 
     def _settle(self, orphan: OrphanedJob) -> None:
-        at, blamed, suspected = orphan.started_at, orphan.blamed, orphan.suspected
-        started = at is not None
-        outcome = Crashed(worker=orphan.worker, started=started, blamed=blamed, suspected=suspected)
-        self._dispatcher.settle(orphan.claim, outcome, started_at=at)
+        outcome = Crashed(
+            worker=orphan.worker,
+            started=orphan.started_at is not None,
+            blamed=orphan.blamed,
+            suspected=orphan.suspected,
+        )
+        self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
 
     async def _prune(self) -> None:
         """Look at the next stretches of the table, and soon again while there is much to remove."""

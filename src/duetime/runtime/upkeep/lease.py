@@ -113,11 +113,12 @@ class LoopWatch:
         # Underscore or not, it is the documented way to another thread's stack.
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         stack = "".join(traceback.format_stack(frame)) if frame is not None else "  (no stack)\n"
-        lag, hint = (
+        log.error(
+            "the event loop has been blocked for %.1f s: an async task must await, or be a plain function that "
+            "runs in a thread. It is at:\n%s",
             self.lag / SECOND,
-            "an async task must await, or be a plain function that runs in a thread",
+            stack,
         )
-        log.error("the event loop has been blocked for %.1f s: %s. It is at:\n%s", lag, hint, stack)
 
 
 class PulseThread:

@@ -57,8 +57,11 @@ def blamed_jobs(suspects: Iterable[tuple[str, CrashSuspect]]) -> frozenset[JobId
 
 def key_taken(job: NewJob, key: Key, holder: KeyHolder) -> KeyTaken:
     """Return the error for a request that insists on its own job."""
-    text = f"{job.task} has the job {holder.id} ({holder.state}) under the key {key.value!r} already"
-    return KeyTaken(text, key=key.value, job_id=holder.id)
+    return KeyTaken(
+        f"{job.task} has the job {holder.id} ({holder.state}) under the key {key.value!r} already",
+        key=key.value,
+        job_id=holder.id,
+    )
 
 
 def warn_of_mismatches(mismatches: Iterable[ArgumentsMismatch]) -> None:

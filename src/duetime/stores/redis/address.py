@@ -86,8 +86,9 @@ class RedisAddress:
         if scheme == "unix" and parsed.hosts:
             raise ConfigError("unix:// leads to a socket and names no host: unix:///run/redis.sock")
         if "+" not in scheme and len(parsed.hosts) > 1:
-            schemes = "redis+sentinel:// or redis+cluster://"
-            raise ConfigError(f"several hosts are for Sentinel or a cluster: {schemes}")
+            raise ConfigError(
+                "several hosts are for Sentinel or a cluster: redis+sentinel:// or redis+cluster://"
+            )
         return cls(
             scheme=scheme,
             hosts=parsed.hosts,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from duetime.stores.base import Hint
+from duetime.stores.base.backoff import backoff
 
 if TYPE_CHECKING:
     from duetime.stores.redis.connection import FunctionCalls
@@ -26,8 +26,6 @@ _CHECK_EVERY: Final = 15.0
 """How often a quiet connection is checked, in seconds: one that was cut without a word looks like a quiet one."""
 _ANSWER_WITHIN: Final = 5.0
 """How long it may take to answer."""
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 5.0
 _CANCEL_AGAIN_AFTER: Final = 0.05
 _ANY_HINT: Final = Hint("any")
 
@@ -118,7 +116,7 @@ class RedisHintListener:
         Gives the hint `any` whenever listening begins or breaks off: something may have been missed, and a worker
         that relies on hints must know that none arrive.
         """
-        pause = _FIRST_PAUSE
+        failures = 0
         while True:
             try:
                 await self._listen()
@@ -128,8 +126,8 @@ class RedisHintListener:
                 heard = self.up
                 if heard:
                     self._set_up(up=False)
-            pause = _FIRST_PAUSE if heard else min(pause * 2, _LONGEST_PAUSE)
-            await asyncio.sleep(pause * random.uniform(0.5, 1))
+            failures = 0 if heard else failures + 1
+            await asyncio.sleep(backoff(failures))
 
     async def _listen(self) -> None:
         async with asyncio.timeout(None) as scope:

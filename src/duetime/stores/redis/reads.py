@@ -47,8 +47,7 @@ class RedisReads(RedisStorePart):
 
     async def queues(self) -> list[StoredQueue]:
         """Return what is set for queues, by name."""
-        _, found = await self._calls.read("queues")
-        return [read_queue(row) for row in found]
+        return [read_queue(row) for row in (await self._calls.read("queues")).rows]
 
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""

@@ -128,8 +128,7 @@ def _job_as_ended(told: Settlement, standing: rows.JobWithClaim) -> StoredJob:
 
 def callbacks_of_cancelled(standing: rows.JobWithClaim, *, reason: str) -> list[dict[str, object]]:
     """Return what a job that waits calls back when it is cancelled."""
-    ended = replace(standing.job, state=State.CANCELLED, reason=reason, finished_at=standing.now)
-    new = call_back(ended)
+    new = call_back(replace(standing.job, state=State.CANCELLED, reason=reason, finished_at=standing.now))
     return [] if new is None else [rows.job_fields(new)]
 
 
@@ -237,8 +236,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
 
     async def claims_under(self, worker: WorkerId, claim_id: str) -> list[Claim]:
         """Return what a claim of a worker whose answer was lost had handed out and is still held."""
-        asked = {"worker": worker, "claim_id": claim_id}
-        return read_claims(await self._calls.read("claims_under", asked))
+        return read_claims(await self._calls.read("claims_under", {"worker": worker, "claim_id": claim_id}))
 
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""

@@ -109,8 +109,7 @@ class RedisSchedules(RedisEnqueuing):
             "cuts": [rows.cut_fields(cut) for cut in cuts],
             "entry": rows.entry_fields(entry),
         }
-        hints = job_hints(jobs)
-        facts, _ = await self._calls.write("backfill", request, hints=hints, rows=len(made))
+        facts, _ = await self._calls.write("backfill", request, hints=job_hints(jobs), rows=len(made))
         ids: list[JobId] = facts["ids"]
         # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
         return ids if facts["whole"] else ids or None
@@ -145,5 +144,4 @@ class RedisSchedules(RedisEnqueuing):
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
         """Return what was done to something, newest first."""
         request = {"target": target, "limit": limit, "before": before}
-        _, found = await self._calls.read("entries", request)
-        return [rows.read_entry(row) for row in found]
+        return [rows.read_entry(row) for row in (await self._calls.read("entries", request)).rows]

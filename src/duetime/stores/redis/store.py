@@ -90,8 +90,11 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         """Add a living worker, also where everything is gone: then say so, and begin anew."""
         now = await super().register(worker, lease=lease)
         if not (await self.schema_status()).found:
-            text = "%s was emptied: all that was stored under %r is lost; what comes now is kept again"
-            log.error(text, self._calls.address, self._namespace)
+            log.error(
+                "%s was emptied: all that was stored under %r is lost; what comes now is kept again",
+                self._calls.address,
+                self._namespace,
+            )
             await self.migrate()
         return now
 

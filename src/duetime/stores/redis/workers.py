@@ -41,8 +41,7 @@ class RedisWorkers(RedisStorePart):
     ) -> Pulse:
         """Renew the lease of a living worker and look around on the way; a dead one stays dead."""
         said = {name: value for name, value in asdict(stats).items() if value is not None}
-        asked = None if wants is None else asdict(wants)
-        request = {"worker": worker, "lease": lease, "stats": said, "wants": asked}
+        request = {"worker": worker, "lease": lease, "stats": said, "wants": wants and asdict(wants)}
         pulse = _read_pulse(answer := await self._calls.write("pulse", request))
         if wants is None:
             return pulse
@@ -61,8 +60,7 @@ class RedisWorkers(RedisStorePart):
     async def peers(self, worker: WorkerId, host_key: str | None, *, soon: Micros) -> list[PeerWorker]:
         """Return the other living workers on the same host, and those elsewhere whose lease ends within `soon`."""
         request = {"worker": worker, "host_key": host_key, "soon": soon}
-        _, found = await self._calls.read("peers", request)
-        return [PeerWorker(*row) for row in found]
+        return [PeerWorker(*row) for row in (await self._calls.read("peers", request)).rows]
 
     async def bury(self, workers: Sequence[WorkerId]) -> list[WorkerId]:
         """Mark living workers as dead and return those that were alive until now."""
@@ -114,8 +112,7 @@ class RedisWorkers(RedisStorePart):
 
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""
-        _, found = await self._calls.read("commands", {"ids": ids})
-        return [read_record(Command, row) for row in found]
+        return [read_record(Command, row) for row in (await self._calls.read("commands", {"ids": ids})).rows]
 
     async def commands_of(self, worker: WorkerId, *, limit: int) -> list[Command]:
         """Return what a worker was told last, newest first."""

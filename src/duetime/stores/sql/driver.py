@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
@@ -97,6 +97,17 @@ def play(script: Script[T], execute: Callable[[Query], list[Row]]) -> T:
         query = next(script)
         while True:
             query = script.send(execute(query))
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+async def play_async(script: Script[T], execute: Callable[[Query], Awaitable[list[Row]]]) -> T:
+    """Run a script to its end in this event loop."""
+    try:
+        query = next(script)
+        while True:
+            query = script.send(await execute(query))
     except StopIteration as stop:
         answer: T = stop.value
         return answer

@@ -148,8 +148,7 @@ def enqueue(
     sql: Statements, jobs: Sequence[NewJob], *, entries: Sequence[AuditEntry] = ()
 ) -> Script[EnqueueResult]:
     """Store jobs, with what is noted of them, and tell the ids they are stored under."""
-    if entries:
-        yield Query(sql.add_entries, {"rows": encode_entries(entries)})
+    yield from note(sql, entries)
     keyed = [job for job in jobs if job.key is not None]
     free = [job for job in jobs if job.key is None] if keyed else jobs
     now = 0
@@ -168,6 +167,12 @@ def enqueue(
     placed = yield from place(sql, keyed)
     ids = [placed.ids.get(job.id) or stored.get((job.schedule, job.occurrence), job.id) for job in jobs]
     return EnqueueResult(ids, placed.now, placed.clashes)
+
+
+def note(sql: Statements, entries: Sequence[AuditEntry]) -> Script[None]:
+    """Keep who did what."""
+    if entries:
+        yield Query(sql.add_entries, {"rows": encode_entries(entries)})
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:

@@ -109,6 +109,5 @@ def _judge(
 def _replace(sql: Statements, waiting: _Asked, holders: Mapping[JobId, JobId]) -> Script[dict[JobId, JobId]]:
     """Turn jobs that wait into those that were asked for; leave out those that have begun meanwhile."""
     changes = [waiting[job_id][0]._replace(id=holder) for job_id, holder in holders.items()]
-    changed = yield Query(sql.replace_keyed, {"rows": encode_new_jobs(changes)})
-    done = {row[0] for row in changed}
+    done = {row[0] for row in (yield Query(sql.replace_keyed, {"rows": encode_new_jobs(changes)}))}
     return {job_id: holder for job_id, holder in holders.items() if holder in done}

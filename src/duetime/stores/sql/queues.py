@@ -61,8 +61,7 @@ class SqlQueues(SqlSubject):
     @read(rows=None)
     def counts(self) -> Script[Mapping[tuple[str, State], int]]:
         """Return how many jobs each queue has in each state."""
-        found = yield Query(self._sql.counts, {})
-        return {(queue, State(state)): count for queue, state, count in found}
+        return {(queue, State(state)): n for queue, state, n in (yield Query(self._sql.counts, {}))}
 
     @read(rows=None)
     def census(self, *, most: int) -> Script[QueueCensus]:
@@ -98,8 +97,7 @@ class SqlQueues(SqlSubject):
 
 
 def _read_queues(sql: Statements) -> Script[list[StoredQueue]]:
-    found = yield Query(sql.queues, {})
     return [
         StoredQueue(name=name, paused_at=at, paused_reason=why, limit=read_gate(*rule))
-        for name, at, why, *rule in found
+        for name, at, why, *rule in (yield Query(sql.queues, {}))
     ]

@@ -98,8 +98,7 @@ class SqlRecords(SqlSubject):
     @read(rows=None)
     def upcoming(self, limit: int) -> Script[list[StoredJob]]:
         """Return the pending jobs that fall due first, by due time."""
-        found = yield Query(self._sql.upcoming, {"limit": limit})
-        return [job_record(row) for row in found]
+        return [job_record(row) for row in (yield Query(self._sql.upcoming, {"limit": limit}))]
 
     @read()
     def attempts(self, job_id: JobId) -> Script[list[StoredAttempt]]:
@@ -117,8 +116,7 @@ class SqlRecords(SqlSubject):
     @read(rows=None)
     def workers(self) -> Script[list[StoredWorker]]:
         """Return all workers that are known, newest first."""
-        found = yield Query(self._sql.workers, {})
-        return [worker_record(row) for row in found]
+        return [worker_record(row) for row in (yield Query(self._sql.workers, {}))]
 
 
 def job_record(row: Row) -> StoredJob:

@@ -70,8 +70,7 @@ class SqlRetention(SqlSubject):
         listed = encode_batch((job_id,) for job_id in found.gone)
         yield Query(self._sql.prune_attempts, {"rows": listed})
         yield Query(self._sql.prune_logs, {"rows": listed})
-        gone = yield Query(self._sql.prune_jobs, {"rows": listed})
-        return len(gone)
+        return len((yield Query(self._sql.prune_jobs, {"rows": listed})))
 
     @write(rows=None)
     def _prune_workers(self, *, before: Instant) -> Script[None]:

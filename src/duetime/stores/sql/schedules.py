@@ -18,14 +18,13 @@ from duetime.model.worker import WorkerId
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.base.jobs import job_hints
 from duetime.stores.sql.driver import Query, Row, Script, ScriptUndone
-from duetime.stores.sql.enqueue import insertion
+from duetime.stores.sql.enqueue import insertion, note
 from duetime.stores.sql.job_control import cancel, worker_hints
 from duetime.stores.sql.records import job_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import (
     encode_batch,
     encode_batch_for,
-    encode_entries,
     encode_new_schedules,
     encode_schedule_changes,
     read_entry,
@@ -73,7 +72,7 @@ class SqlSchedules(SqlSubject):
         workers = yield from _withdraw(self._sql, [one for one in written if one.withdraw is not None])
         if jobs := [job for change in written for job in change.jobs]:
             yield insertion(self._sql, jobs)
-        yield from _note(self._sql, [change.entry for change in written if change.entry is not None])
+        yield from note(self._sql, [change.entry for change in written if change.entry is not None])
         refused = [one.entry for one in changes if one.entry is not None and one.after.name not in names]
         names |= {entry.target for entry in (yield from _noted(self._sql, refused))}
         if whole and len(names) < len(changes):
@@ -103,7 +102,7 @@ class SqlSchedules(SqlSubject):
             yield from cancel(self._sql, [row[0] for row in found], reason=SUPERSEDED)
         if jobs := [job for firing in fired for job in firing.jobs]:
             yield insertion(self._sql, jobs)
-        yield from _note(self._sql, [entry for firing in fired for entry in firing.entries()])
+        yield from note(self._sql, [entry for firing in fired for entry in firing.entries()])
         yield from job_hints(jobs)
         return applied
 
@@ -121,7 +120,7 @@ class SqlSchedules(SqlSubject):
         yield Query(self._sql.lock_planted, values)
         yield Query(self._sql.withdraw, values)
         flagged = yield Query(self._sql.withdraw_claimed, values)
-        yield from _note(self._sql, [entry])
+        yield from note(self._sql, [entry])
         yield from _hints(_names(found), _holders(flagged))
         return True
 
@@ -142,15 +141,14 @@ class SqlSchedules(SqlSubject):
         yield insertion(self._sql, [*(record for cut in cuts for record in cut.others), *jobs])
         ids = yield from _stored(self._sql, jobs)
         if ids:
-            yield from _note(self._sql, [entry])
+            yield from note(self._sql, [entry])
         yield from job_hints([job for job in jobs if job.id in frozenset(ids)])
         return ids
 
     @read(rows=None)
     def schedules(self) -> Script[list[StoredSchedule]]:
         """Return all schedules by name."""
-        found = yield Query(self._sql.schedules, {})
-        return [read_schedule(row) for row in found]
+        return [read_schedule(row) for row in (yield Query(self._sql.schedules, {}))]
 
     @read(rows=None)
     def code_schedules(self) -> Script[list[CodeSchedule]]:
@@ -170,8 +168,7 @@ class SqlSchedules(SqlSubject):
     ) -> Script[list[StoredJob]]:
         """Return the records of a schedule for a stretch of time, by occurrence."""
         values = {"schedule": clean_text(name), "since": since, "until": until, "limit": limit}
-        found = yield Query(self._sql.occurrences, values)
-        return [job_record(row) for row in found]
+        return [job_record(row) for row in (yield Query(self._sql.occurrences, values))]
 
     @read(rows=None)
     def past_occurrences(
@@ -179,8 +176,7 @@ class SqlSchedules(SqlSubject):
     ) -> Script[list[StoredJob]]:
         """Return the records of a schedule up to an instant, latest first."""
         values = {"schedule": clean_text(name), "until": until, "limit": limit, "made": int(made)}
-        found = yield Query(self._sql.past_occurrences, values)
-        return [job_record(row) for row in found]
+        return [job_record(row) for row in (yield Query(self._sql.past_occurrences, values))]
 
     @read(rows=None)
     def entries(
@@ -197,12 +193,6 @@ def _hints(names: frozenset[str], workers: Iterable[WorkerId]) -> HintingScript[
     if names:
         yield Hint("schedules")
     yield from worker_hints(workers)
-
-
-def _note(sql: Statements, entries: Sequence[AuditEntry]) -> Script[None]:
-    """Keep who did what."""
-    if entries:
-        yield Query(sql.add_entries, {"rows": encode_entries(entries)})
 
 
 def _withdraw(sql: Statements, changes: Sequence[ScheduleUpdate]) -> Script[frozenset[WorkerId]]:
@@ -247,8 +237,7 @@ def _cut(cut: SpanCut) -> tuple[object, ...]:
 def _stored(sql: Statements, jobs: Sequence[NewJob]) -> Script[list[JobId]]:
     """Return the ids of the jobs that stand for their occurrences."""
     wanted = encode_batch((job.schedule, job.occurrence) for job in jobs)
-    found = yield Query(sql.occurrence_ids, {"rows": wanted})
-    there = {row[2] for row in found}
+    there = {row[2] for row in (yield Query(sql.occurrence_ids, {"rows": wanted}))}
     return [job.id for job in jobs if job.id in there]
 
 

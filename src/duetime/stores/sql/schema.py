@@ -69,8 +69,9 @@ def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
 def check_version(status: SchemaStatus, *, url: str) -> None:
     """Raise `SchemaMismatch`, with the way out, unless the tables fit this code."""
     if status.found > status.wanted:
-        known = f"this code knows up to {status.wanted}"
-        raise SchemaMismatch(f"the tables are version {status.found}, {known}; upgrade duetime")
+        raise SchemaMismatch(
+            f"the tables are version {status.found}, this code knows up to {status.wanted}; upgrade duetime"
+        )
     if status.found < status.wanted:
         state = f"the tables are version {status.found}" if status.found else "there are no tables yet"
         raise SchemaMismatch(f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`")

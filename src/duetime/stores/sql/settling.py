@@ -19,6 +19,7 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction
+from duetime.stores.base.backoff import backoff
 from duetime.stores.base.jobs import settled_hints
 from duetime.stores.sql.driver import Driver, Query, Script
 from duetime.stores.sql.enqueue import insertion
@@ -32,10 +33,8 @@ from duetime.stores.sql.statements.rows import (
     encode_successes,
     settlement_row,
 )
-from duetime.stores.sql.verbs import SqlSubject, read
+from duetime.stores.sql.verbs import SqlSubject
 
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 2.0
 Ends: TypeAlias = Mapping[JobId, Settlement]
 _NO_SETTLEMENTS: Final[Ends] = MappingProxyType({})
 
@@ -55,12 +54,9 @@ class SqlSettling(SqlSubject):
             self.hint_settled(settlements)
         if len(accepted) < len(settlements):
             missing = [change.token for change in settlements if change.token not in accepted]
-            accepted |= await self._settled_before(missing)
+            script = partial(_settled_before, self._sql, missing)
+            accepted |= await self._driver.read(script, rows=len(missing))
         return accepted
-
-    @read(rows=len)
-    def _settled_before(self, tokens: Sequence[Token]) -> Script[frozenset[Token]]:
-        return (yield from _settled(self._sql, tokens))
 
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced."""
@@ -86,9 +82,8 @@ def _takes_several_statements(change: Settlement) -> bool:
 
 def _succeed(sql: Statements, settlements: Sequence[Settlement]) -> Script[frozenset[Token]]:
     """Write runs that went well; when some are refused the answer is empty, and the caller looks up which."""
-    (count,) = yield Query(sql.succeed, encode_successes(settlements))
-    everything = count[0] == len(settlements)
-    return frozenset([change.token for change in settlements]) if everything else frozenset()
+    [(count, *_)] = yield Query(sql.succeed, encode_successes(settlements))
+    return frozenset([change.token for change in settlements] if count == len(settlements) else ())
 
 
 def settle(
@@ -177,7 +172,7 @@ def report(sql: Statements, progress: Sequence[Progress], logs: Sequence[NewLogP
         yield Query(sql.drop_logs, {"rows": encode_batch(drops)})
 
 
-def _settled(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:
+def _settled_before(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token]]:
     """Find the claims that had been settled already."""
     found = yield Query(sql.settled_before, {"rows": encode_batch(tokens)})
     return frozenset(Token(*row) for row in found)
@@ -186,7 +181,7 @@ def _settled(sql: Statements, tokens: Iterable[Token]) -> Script[frozenset[Token
 def fate(sql: Statements, token: Token) -> Script[bool]:
     """Tell whether a claim was settled, when no transaction is settling it any more."""
     held = yield Query(sql.holders, {"rows": encode_batch([token])})
-    return not held and bool((yield from _settled(sql, [token])))
+    return not held and bool((yield from _settled_before(sql, [token])))
 
 
 def _is_success(change: Settlement) -> bool:
@@ -247,21 +242,24 @@ class SqlHandlerTransaction:
         if self._lent.expired:
             raise TimeoutError
         if not await self._lent.run(lambda: settle(self._sql, [settlement])):
-            lost = f"job {settlement.token.job_id} was given to another worker or is gone"
-            raise ClaimLost(f"{lost}; what this run has written is rolled back")
+            raise ClaimLost(
+                f"job {settlement.token.job_id} was given to another worker or is gone; "
+                "what this run has written is rolled back"
+            )
 
     async def _was_settled(self, token: Token) -> bool:
         """Look up what came of a commit, as soon as the database can be asked."""
-        pause = _FIRST_PAUSE
+        failures = 0
         while True:
             try:
                 return await self._driver.write(lambda: fate(self._sql, token))
             except StoreUnavailable:
-                await asyncio.sleep(pause)
-                pause = min(_LONGEST_PAUSE, pause * 2)
+                await asyncio.sleep(backoff(failures, first=0.05, longest=2.0))
+                failures += 1
 
 
 def _misused() -> TransactionMisused:
-    ended = "the handler has committed, rolled back or closed the transaction that it was lent"
-    risk = "its writes may have been committed without the job"
-    return TransactionMisused(f"{ended}, so {risk}; leave the end of the transaction to the block")
+    return TransactionMisused(
+        "the handler has committed, rolled back or closed the transaction that it was lent, so its writes may "
+        "have been committed without the job; leave the end of the transaction to the block"
+    )

@@ -87,8 +87,7 @@ class SqlStore(
 
     async def pending_sql(self) -> str:
         """Return the SQL that `migrate` would run."""
-        status = await self.schema_status()
-        return pending_sql(self._steps, status.found)
+        return pending_sql(self._steps, (await self.schema_status()).found)
 
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""

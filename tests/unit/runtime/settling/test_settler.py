@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from duetime.model.time import SECOND
 from duetime.runtime import service
 from duetime.runtime.settling import settler
 from duetime.runtime.settling.settler import Settler, may_linger
+from duetime.stores.base.backoff import backoff
 from tests.unit.runtime.kit import SettlingStore, claim, context_of, settlement
 
 AHEAD = claim(due_at=3, claimed_at=2)
@@ -22,7 +24,7 @@ AHEAD = claim(due_at=3, claimed_at=2)
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(service, "_FIRST_BACKOFF", 0.0001)
+    monkeypatch.setattr(service, "backoff", partial(backoff, first=0.0001))
 
 
 def settler_on(store: SettlingStore) -> Settler:

@@ -107,8 +107,10 @@ def _run_job(job: messages.RunJob, run: Run) -> Outcome:
     try:
         handler = _find_task(job.address, job.claim.task)
     except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
-        text = f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}"
-        return Failed(error=text, traceback=describe_traceback(error))
+        return Failed(
+            error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
+            traceback=describe_traceback(error),
+        )
     try:
         args, kwargs = handler.arguments.decode(job.claim.payload)
     except InvalidArguments as error:

@@ -17,7 +17,7 @@ from asyncmy.cursors import Cursor
 from duetime.errors import StoreError, StoreUnusable
 from duetime.model.time import Instant
 from duetime.stores.base.timeouts import DEFAULT_TIMEOUT, enable_keepalive
-from duetime.stores.sql.driver import Query, Row
+from duetime.stores.sql.driver import Query, Row, play_async
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.mariadb.errors import MariaDbErrors
 from duetime.stores.sql.mariadb.password_guard import open_connection
@@ -161,8 +161,10 @@ class MariaDbConnection:
         await cursor.execute("SELECT @@max_allowed_packet")
         [(most,)] = await cursor.fetchall()
         if (size := len(text.encode())) >= most:
-            larger = f"a statement of {size} bytes is larger than the server's max_allowed_packet ({most})"
-            raise StoreError(f"{larger}; raise it there, or send less at once")
+            raise StoreError(
+                f"a statement of {size} bytes is larger than the server's max_allowed_packet ({most}); "
+                "raise it there, or send less at once"
+            )
 
     def _spelled(self, query: str) -> str:
         return query.replace(*self.variant.spelling) if self.variant.spelling else query
@@ -202,14 +204,10 @@ class MariaDbConnector(Connector[MariaDbConnection]):
         self, connection: MariaDbConnection, query: Query, now: Instant | None, within: float | None
     ) -> list[Row]:
         """Run a statement within a time, at a moment of our own clock if there is one."""
-        steps = steps_of(query, within=connection.is_in_transaction())
-        try:
-            step = next(steps)
-            while True:
-                values = {"now": now, **step.params}
-                step = steps.send(await connection.fetch(step.statement.sql, values, within=within))
-        except StopIteration as stop:
-            return cast("list[Row]", stop.value)
+        return await play_async(
+            steps_of(query, within=connection.is_in_transaction()),
+            lambda step: connection.fetch(step.statement.sql, {"now": now, **step.params}, within=within),
+        )
 
     def taken(self, tx: object) -> MariaDbConnection | None:
         """Return a caller's connection as we use it; None if it is not one."""

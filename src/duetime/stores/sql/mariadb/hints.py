@@ -55,7 +55,7 @@ class HintRowWatcher(HintConnection[MariaDbConnection]):
             heard, due = sum(self._told.values()), found[0][0]
             found = await self._look(connection, heard=heard, due=due, pace=pace)
             # Not before: the first look does not wait, which some proxies may refuse.
-            self.restart_delays()
+            self.reset_backoff()
             _, falls_due, was_told, *_ = found[0]
             for hint in self._read_rows(found) | ({Hint("jobs"): None} if falls_due else {}):
                 self._on_hint(hint)

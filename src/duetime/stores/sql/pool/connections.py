@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, Generic, Literal, Protocol, TypeAlias, 
 from duetime.errors import NotOpen, StoreUnavailable
 from duetime.model.time import Clock, Instant
 from duetime.stores.base.timeouts import CONNECT_TIMEOUT, ServerTimeouts
-from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.driver import Query, Script, play_async
 from duetime.stores.sql.pool.errors import DatabaseErrors
 
 _LONGEST_WAIT: Final = 30.0
@@ -106,13 +106,7 @@ class Connector(ABC, Generic[C]):
     ) -> T:
         """Run a script to its end, each statement within a time; with a clock of our own, all of it at one moment."""
         now = clock.now() if clock else None
-        try:
-            query = next(script)
-            while True:
-                query = script.send(await self.ask(connection, query, now, within))
-        except StopIteration as stop:
-            answer: T = stop.value
-            return answer
+        return await play_async(script, lambda query: self.ask(connection, query, now, within))
 
     @abstractmethod
     def ask(
@@ -217,8 +211,9 @@ class ConnectionPool(Generic[C]):
             async with asyncio.timeout(_LONGEST_WAIT):
                 await self._places.acquire()
         except TimeoutError:
-            busy = f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds"
-            raise StoreUnavailable(f"{busy}; raise ?pool= in the URL") from None
+            raise StoreUnavailable(
+                f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
+            ) from None
 
     def _trim(self) -> None:
         """Close what has not been used for a while, but for the connection that was used last."""

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import random
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Callable
 from typing import Final, Generic
 
 import msgspec
@@ -15,10 +13,9 @@ import msgspec
 from duetime.errors import DuetimeError, StoreError
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
+from duetime.stores.base.backoff import backoff
 from duetime.stores.sql.pool.connections import C, ConnectionPool, Connector
 
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 5.0
 _PAUSE_AFTER_FAILURE: Final = 1.0
 """How long nothing is tried after hints could not be sent, in seconds."""
 _TRIES: Final = 2
@@ -151,7 +148,7 @@ class HintConnection(ABC, Generic[C]):
         self._name = name
         self._clock = clock
         self._on_hint = on_hint
-        self._delays = reconnect_delays()
+        self._failures = 0
         self.up = False
         """Whether hints of others arrive at present."""
 
@@ -173,7 +170,8 @@ class HintConnection(ABC, Generic[C]):
                 finally:
                     if self.up:
                         self.report(up=False)
-            await asyncio.sleep(next(self._delays))
+            await asyncio.sleep(backoff(self._failures, first=0.05))
+            self._failures += 1
 
     async def _listen(self) -> bool:
         with self._connector.errors:
@@ -188,13 +186,6 @@ class HintConnection(ABC, Generic[C]):
         self.up = up
         self._on_hint(ANY_HINT)
 
-    def restart_delays(self) -> None:
-        """Connect again soon when the connection is lost: this one has worked."""
-        self._delays = reconnect_delays()
-
-
-def reconnect_delays() -> Iterator[float]:
-    """Yield how long to wait before each further try to connect: ever longer, and never in step with others."""
-    for n in count():
-        longest = min(_FIRST_PAUSE * 2 ** min(n, 10), _LONGEST_PAUSE)
-        yield random.uniform(longest / 2, longest)
+    def reset_backoff(self) -> None:
+        """Reconnect soon when the connection is lost: this one has worked."""
+        self._failures = 0

@@ -213,8 +213,9 @@ class PostgresConnector(Connector[PostgresConnection]):
         version = connection.get_server_version()
         if version.major < OLDEST_VERSION:
             connection.terminate()
-            found = f"{self.errors.place} has version {version.major}.{version.minor}"
-            raise StoreUnusable(f"{found}; upgrade it to {OLDEST_VERSION} or later")
+            raise StoreUnusable(
+                f"{self.errors.place} has version {version.major}.{version.minor}; upgrade it to {OLDEST_VERSION} or later"
+            )
         return connection
 
     async def _prepare(self, connection: PostgresConnection, wanted: Mapping[str, str]) -> bool:

@@ -56,7 +56,7 @@ class NotificationListener(HintConnection[PostgresConnection]):
             connection.add_termination_listener(lambda _: gone.set())
             async with timeouts.one_try():
                 await connection.add_listener(channel_name(self._namespace), self._receive)
-            self.restart_delays()
+            self.reset_backoff()
             self.report(up=True)
             await _check_until(gone, connection)
         except TimeoutError as error:

@@ -169,9 +169,9 @@ class Checkpointer:
                 # Longer if the next commit cannot restart it, because of those that read from its end.
                 self._hold = min(_LONGEST_HOLD, max(_FIRST_HOLD, self._hold * 2))
             elif size > LONG_LOG:
-                grown = f"the write-ahead log has grown to {size // MEGABYTE} MB"
                 self._warn(
-                    f"{grown}, because a transaction keeps reading from an old view of the file; end it"
+                    f"the write-ahead log has grown to {size // MEGABYTE} MB, because a transaction keeps reading "
+                    "from an old view of the file; end it"
                 )
         finally:
             self.busy = False

@@ -49,8 +49,10 @@ def prepare(path: StrPath, *, make: bool = True) -> None:
         )
     kind = filesystem_type(path)
     if kind in _NETWORK:
-        why = f"{path} is on a network file system ({kind}), where SQLite cannot lock safely"
-        raise StoreUnusable(f"{why}; use a local disk, or PostgreSQL")
+        raise StoreUnusable(
+            f"{path} is on a network file system ({kind}), where SQLite cannot lock safely; "
+            "use a local disk, or PostgreSQL"
+        )
     # An existing file is never opened here: closing it again would drop the locks that SQLite holds on it.
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

@@ -105,8 +105,7 @@ def wait_to_write(execute: Callable[[], T], *, timeout: float) -> T:
         try:
             return execute()
         except sqlite3.OperationalError as error:
-            pause = pause_for_writers(error, began=began, timeout=timeout)
-        time.sleep(pause)
+            time.sleep(pause_for_writers(error, began=began, timeout=timeout))
 
 
 def pause_for_writers(error: sqlite3.OperationalError, *, began: float, timeout: float) -> float:
@@ -118,8 +117,9 @@ def pause_for_writers(error: sqlite3.OperationalError, *, began: float, timeout:
     if not is_busy(error) or has_moved_on(error):
         raise error
     if time.monotonic() - began > timeout:
-        message = f"another process has kept the database locked for {timeout:.0f} seconds; end what holds it"
-        raise StoreUnavailable(message) from error
+        raise StoreUnavailable(
+            f"another process has kept the database locked for {timeout:.0f} seconds; end what holds it"
+        ) from error
     return random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE)
 
 

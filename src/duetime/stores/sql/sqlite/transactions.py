@@ -116,8 +116,10 @@ class SqliteCallerTransaction:
 
 def snapshot_too_old() -> StoreUnavailable:
     """Return the error for a transaction whose view of the file is too old for it to write."""
-    why = "others have written since your transaction first read, so SQLite does not let it write any more"
-    return StoreUnavailable(f"{why}; roll back and try again, and begin it with BEGIN IMMEDIATE")
+    return StoreUnavailable(
+        "others have written since your transaction first read, so SQLite does not let it write any more; "
+        "roll back and try again, and begin it with BEGIN IMMEDIATE"
+    )
 
 
 def _beginning(connection: sqlite3.Connection) -> str:

@@ -28,8 +28,10 @@ def take_sqlalchemy(tx: object, *, dialect: str, clock: Clock | None, native: st
     `dialect` is its name of the store's database, `native` what else callers may give.
     """
     if not comes_from("sqlalchemy", tx):
-        accepted = f"{native}, or a SQLAlchemy {SQLALCHEMY_KINDS}, to the store's own database"
-        raise InvalidTransaction(f"tx must be {accepted}, not {type(tx).__name__}")
+        raise InvalidTransaction(
+            f"tx must be {native}, or a SQLAlchemy {SQLALCHEMY_KINDS}, to the store's own database, "
+            f"not {type(tx).__name__}"
+        )
     # Here, because SQLAlchemy may not be installed.
     from duetime.stores.sql.transactions.sqlalchemy import sqlalchemy_transaction
 
@@ -58,5 +60,7 @@ def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
 
 def needs_event_loop(tx: object) -> InvalidTransaction:
     """Return the error for an async connection in a blocking call."""
-    bound = f"tx is {type(tx).__name__}, which works only in its event loop"
-    return InvalidTransaction(f"{bound}; await task.options(tx=...).enqueue(...) instead of .sync")
+    return InvalidTransaction(
+        f"tx is {type(tx).__name__}, which works only in its event loop; "
+        "await task.options(tx=...).enqueue(...) instead of .sync"
+    )

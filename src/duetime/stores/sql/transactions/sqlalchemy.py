@@ -113,8 +113,9 @@ def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:
         return tx()
     if isinstance(tx, kinds):
         return tx
-    expected = f"of SQLAlchemy, tx must be a {caller.SQLALCHEMY_KINDS}"
-    raise InvalidTransaction(f"{expected}, not {type(tx).__name__}")
+    raise InvalidTransaction(
+        f"of SQLAlchemy, tx must be a {caller.SQLALCHEMY_KINDS}, not {type(tx).__name__}"
+    )
 
 
 def _face(tx: Any) -> Any:
@@ -219,9 +220,11 @@ def _translated(error: Any) -> Exception:
         return caller.rolled_back_by_server(cause)
     if code == _WAITED_ON_MYSQL or is_busy(cause):
         return StoreUnavailable(f"others have kept your transaction from writing for too long: {cause}")
-    lost = StoreUnavailable(f"the connection of your transaction was lost ({cause})")
-    refused = StoreError(f"your transaction refused a statement: {cause}")
-    return lost if error.connection_invalidated else refused
+    return (
+        StoreUnavailable(f"the connection of your transaction was lost ({cause})")
+        if error.connection_invalidated
+        else StoreError(f"your transaction refused a statement: {cause}")
+    )
 
 
 _EXECUTE: Final = {"sqlite": _execute_sqlite, "postgresql": _execute_postgres, "mysql": _execute_mysql}

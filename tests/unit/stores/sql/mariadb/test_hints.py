@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,17 +105,18 @@ async def test_the_server_looks_more_often_once_something_was_heard() -> None:
 
 
 async def test_each_try_comes_later_until_the_server_has_waited(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
+    failures: list[int] = []
 
-    def pauses() -> Iterator[float]:
-        begun.append(len(server.asked))
-        return repeat(0.0)
+    def no_pause(failed: int, *, first: float) -> float:
+        assert first > 0
+        failures.append(failed)
+        return 0.0
 
-    monkeypatch.setattr(listening, "reconnect_delays", pauses)
+    monkeypatch.setattr(listening, "backoff", no_pause)
     refused = StoreError("get_lock is not allowed here")
-    server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING])
-    await heard_from(server, looks=6)
-    assert begun == [0, 6]
+    server = Server([NOTHING], refused, [NOTHING], refused, [NOTHING], [NOTHING], refused, [NOTHING])
+    await heard_from(server, looks=8)
+    assert failures == [0, 1, 0]
 
 
 async def test_where_no_statement_can_wait_nothing_is_said_and_nothing_heard() -> None:
