@@ -61,89 +61,69 @@ end
 
 local NONE = {}
 
--- What is to change in the indexes: by index, part and job, its score, or `false` where it leaves.
+-- What is to change in the indexes, by the key of a list: jobs that come, each behind its score; jobs that leave; and jobs
+-- that may change more than once in a call, each with its last score, or `false` where it leaves.
 local changes = {}
 
--- The same for jobs that change once in a call: by index and part, those to add, each behind its score, and those to
--- remove, in their order. Neighbours are listed faster one behind the other.
-local coming, leaving = {}, {}
-
-local function part_of(all, name, part)
-  local parts = all[name] or {}
-  local found = parts[part] or {}
-  all[name], parts[part] = parts, found
-  return found
+local function change_of(name, part)
+  local listed = key(name, part ~= '' and part or nil)
+  local change = changes[listed]
+  if not change then
+    change = {index = name, part = part, added = {}, removed = nil, scores = nil}
+    changes[listed] = change
+  end
+  return change
 end
 
 local function index(name, part, id, score)
-  part_of(changes, name, part)[id] = score
+  local change = change_of(name, part)
+  change.scores = change.scores or {}
+  change.scores[id] = score
+end
+
+local function add(change, id, score)
+  local added = change.added
+  if not UNORDERED[change.index] then added[#added + 1] = score end
+  added[#added + 1] = id
 end
 
 -- Note that a job comes to a list; in this call nothing else changes about it there.
 local function enlist(name, part, id, score)
-  local added = part_of(coming, name, part)
-  if not UNORDERED[name] then added[#added + 1] = score end
-  added[#added + 1] = id
+  add(change_of(name, part), id, score)
 end
 
 -- Note that a job leaves a list; in this call nothing else changes about it there.
 local function strike(name, part, id)
-  local removed = part_of(leaving, name, part)
-  removed[#removed + 1] = id
+  local change = change_of(name, part)
+  change.removed = change.removed or {}
+  change.removed[#change.removed + 1] = id
 end
 
-local function list(name, part, added, removed)
-  local listed, unordered = key(name, part ~= '' and part or nil), UNORDERED[name]
+local function write_change(listed, change)
+  local unordered, registry = UNORDERED[change.index], REGISTRIES[change.index]
+  local added, removed = change.added, change.removed or {}
+  for id, score in pairs(change.scores or NONE) do
+    if score then add(change, id, score) else removed[#removed + 1] = id end
+  end
   if #added > 0 then in_chunks(unordered and 'SADD' or 'ZADD', listed, added) end
   if #removed > 0 then in_chunks(unordered and 'SREM' or 'ZREM', listed, removed) end
-  local registry = REGISTRIES[name]
   if registry and (#added > 0 or redis.call('EXISTS', listed) == 1) then
-    redis.call('ZADD', key(registry), ZERO, part)
+    redis.call('ZADD', key(registry), ZERO, change.part)
   elseif registry then
-    redis.call('ZREM', key(registry), part)
+    redis.call('ZREM', key(registry), change.part)
   end
-end
-
-local function list_changed(name, part, jobs)
-  local added, removed = {}, {}
-  for id, score in pairs(jobs) do
-    if not score then
-      removed[#removed + 1] = id
-    else
-      if not UNORDERED[name] then added[#added + 1] = score end
-      added[#added + 1] = id
-    end
-  end
-  list(name, part, added, removed)
-end
-
-local function list_coming(name, part, added) list(name, part, added, NONE) end
-local function list_leaving(name, part, removed) list(name, part, NONE, removed) end
-
--- Return an error if a part could not be written; all others are.
-local function write_all(due, write_part)
-  local failed
-  for name, parts in pairs(due) do
-    for part, jobs in pairs(parts) do
-      local done, why = pcall(write_part, name, part, jobs)
-      if not done then failed = why end
-    end
-  end
-  return failed
 end
 
 -- Write what is to change, in one stroke for each key: the end of every call, and before a call reads an index that it
 -- may have changed itself. Most of the time that a call takes goes into the number of strokes. A key that was
 -- replaced by something else keeps no other from being written, and nothing is left for the next call.
 function rows.flush()
-  local came, left, changed = coming, leaving, changes
-  if next(came) then coming = {} end
-  if next(left) then leaving = {} end
-  if next(changed) then changes = {} end
-  has_limit = {}
-  local failed = write_all(came, list_coming)
-  failed = write_all(left, list_leaving) or failed
-  failed = write_all(changed, list_changed) or failed
+  local due, failed = changes, nil
+  changes, has_limit = {}, {}
+  for listed, change in pairs(due) do
+    local done, why = pcall(write_change, listed, change)
+    if not done then failed = why end
+  end
   if failed then error(failed) end
 end
 
