@@ -28,7 +28,7 @@ def test_everything_is_copied_and_counted() -> None:
     lines = result.stdout.splitlines()
     assert lines[0].split() == ["KIND", "RECORDS", "CHECKSUM"]
     assert [line.split()[:2] for line in lines if line.startswith("jobs")] == [["jobs", "2"]]
-    assert lines[-2] == "source and target are the same; 2 record(s) written"
+    assert lines[-2] == "source and target are the same; 2 records written"
     assert lines[-1].startswith("workers and producers are refused on the source from now on")
     assert from_json("jobs", "list", "--url", THERE) == from_json("jobs", "list", *URL)
 

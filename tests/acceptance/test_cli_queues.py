@@ -49,7 +49,7 @@ def test_a_purge_needs_a_yes_and_can_be_tried_first() -> None:
     assert refused.exit_code == 2
     assert "say --yes" in refused.stderr
     assert duetime("queues", "purge", "mail", "--dry-run", *URL).stdout == (
-        "mail: 3 job(s) would be cancelled\n"
+        "mail: 3 jobs would be cancelled\n"
     )
     assert from_json("queues", "purge", "none", "--dry-run", *URL) == {"queue": "none", "would_purge": 0}
     assert from_json("jobs", "show", ids[0], *URL)["state"] == "pending"

@@ -50,7 +50,7 @@ def test_a_job_that_does_not_end_makes_the_stop_unclean(folder: Path) -> None:
     with worker("--grace", "0.1") as process:
         until(process, "stuck began")
         process.send_signal(signal.SIGTERM)
-        until(process, "1 job(s) did not end")
+        until(process, "1 job did not end")
         assert process.wait(20) == 1
 
 
@@ -79,7 +79,7 @@ def test_a_worker_logs_each_job_and_the_traceback_of_one_that_fails(folder: Path
         assert until(process, "Traceback") == "  Traceback (most recent call last):\n"
         assert until(process, "RuntimeError: bell") == "  RuntimeError: bell \\x07 and \\x1b[31mred\n"
         process.send_signal(signal.SIGTERM)
-        until(process, "stopped: 2 run(s) ended, 1 job(s) failed")
+        until(process, "stopped: 2 runs ended, 1 job failed")
         assert process.wait(20) == 0
 
 

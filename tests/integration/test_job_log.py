@@ -99,7 +99,7 @@ async def test_the_death_of_a_worker_and_the_job_that_failed_by_it_are_a_line_ea
         await until(lambda: said(f"job {job.id} of wait_for_once failed"), what="a line about the job")
         # Each of them looks once more, and finds nothing new.
         await fleet.start()
-        assert len(said("dead worker(s), ")) == 1, said("")
+        assert len(said(" dead worker, ")) == 1, said("")
         assert said(f"whose process is gone: {dead.id}")
         [line] = said(f"job {job.id} of")
         assert line.startswith(f"ERROR {JOBS}: ")
@@ -126,6 +126,6 @@ async def test_a_worker_that_stops_with_outcomes_it_could_not_store_says_how_man
         record.levelname
         for record in caplog.records
         if record.getMessage().startswith(
-            "the outcomes of 1 run(s) could not be stored before the worker stopped"
+            "the outcome of 1 run could not be stored before the worker stopped"
         )
     ] == ["ERROR"]

@@ -128,7 +128,9 @@ async def test_nobody_else_starts_a_job_whose_thread_has_not_ended(fleet: Fleet)
         await fleet.entry("start", job=job.id)
         await fleet.start(lease="3s")
         worker.signal(SIGTERM)
-        await until(lambda: "do not end" in worker.log, what="the report of a thread that does not end")
+        await until(
+            lambda: "1 job did not end" in worker.log, what="the report of a thread that does not end"
+        )
         assert (await read(store, job.id)).state is State.RUNNING
         assert len(fleet.ledger.entries("start", job=job.id)) == 1
         gate.open()

@@ -23,6 +23,7 @@ from duetime.cli.output import Answer, ExitCode, table_lines
 from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.store_copy import RecordKind
+from duetime.model.text import counted
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
 from duetime.scheduler.explanations import check_schedules
@@ -137,7 +138,7 @@ async def prune(
       duetime prune --older-than 12h
     """  # noqa: D301
     count = await scheduler.prune(older_than=older_than, keep_per_schedule=keep_per_schedule, dry_run=dry_run)
-    line = f"{'would remove' if dry_run else 'removed'} {count} job{'' if count == 1 else 's'}"
+    line = f"{'would remove' if dry_run else 'removed'} {counted(count, 'job')}"
     return Answer(values={"jobs": count, "dry_run": dry_run}, lines=[line])
 
 
@@ -227,7 +228,7 @@ def _copy_lines(copied: CopyReport, *, dry_run: bool) -> Iterator[str]:
         yield "a copy was begun and would go on" if copied.resumed else "all this would be copied"
         return
     before = " in this run, the others before" if copied.resumed else ""
-    yield f"source and target are the same; {copied.written} record(s) written{before}"
+    yield f"source and target are the same; {counted(copied.written, 'record')} written{before}"
     yield "workers and producers are refused on the source from now on; `duetime reopen` would let them in again"
 
 

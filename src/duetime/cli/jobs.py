@@ -33,6 +33,7 @@ from duetime.model.reports import LogPart
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.task import JobOptionValues, job_options
+from duetime.model.text import counted
 from duetime.model.time import Instant, to_datetime
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation
 from duetime.scheduler.jobs import JobQuery
@@ -357,7 +358,7 @@ class LogPrinter:
                     output.say(f"== try {part.attempt}")
                 self._fence, self._expected = part.fence, 1
             if missing := part.line - self._expected:
-                output.say(f"… {missing} lines are missing here …")
+                output.say(f"… {counted(missing, 'line')} missing here …")
             self._expected = part.past
             output.say_lines(part.text)
 

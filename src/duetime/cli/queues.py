@@ -11,7 +11,7 @@ import msgspec
 from duetime.cli.command import PendingAnswer, client_command, dry_run_option, store_time
 from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, shortened, table_or
 from duetime.model.queues import Registry
-from duetime.model.text import check_name
+from duetime.model.text import check_name, counted
 from duetime.model.time import describe_duration
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -90,14 +90,15 @@ def purge(scheduler: Scheduler, *, name: str, reason: str, yes: bool, dry_run: b
 
 
 async def _purge_or_count(scheduler: Scheduler, name: str, reason: str | None) -> Answer:
-    """Purge a queue, or without a reason count what would be purged; with a plus if there are more."""
+    """Purge a queue, or without a reason count what would be purged; at least, if there are more."""
     if reason is not None:
         count = await scheduler.queues.purge(name, confirm=name, reason=reason)
-        return Answer(values={"queue": name, "purged": count}, lines=[f"{name}: {count} job(s) cancelled"])
+        line = f"{name}: {counted(count, 'job')} cancelled"
+        return Answer(values={"queue": name, "purged": count}, lines=[line])
     found = [queue for queue in await scheduler.queues.list() if queue.name == name]
     count = sum(queue.queued + queue.scheduled for queue in found)
     more = any(queue.at_least & {Registry.QUEUED, Registry.SCHEDULED} for queue in found)
-    line = f"{name}: {count}{'+' if more else ''} job(s) would be cancelled"
+    line = f"{name}: {'at least ' if more else ''}{counted(count, 'job')} would be cancelled"
     return Answer(values={"queue": name, "would_purge": count}, lines=[line])
 
 

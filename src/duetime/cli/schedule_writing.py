@@ -18,6 +18,7 @@ from duetime.cli.output import Answer, CommandFailure, ExitCode, moment_text, sa
 from duetime.model.schedule.files import read_trigger
 from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.schedule.record import Misfire, Overlap
+from duetime.model.text import counted
 from duetime.scheduler.lookup import find_task
 from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ScheduleExport
 from duetime.scheduler.scheduler import Scheduler
@@ -188,7 +189,7 @@ def export(
         click.echo(made.text, nl=False)
     else:
         _write_file(output, made.text)
-        say(f"{made.count} schedule(s) written to {output}")
+        say(f"{counted(made.count, 'schedule')} written to {output}")
     for note in made.notes:
         say(note, err=True)
 

@@ -36,6 +36,7 @@ from duetime.cli.output import (
 from duetime.cli.schedule_writing import edit, export, import_, new_arguments, put
 from duetime.model.schedule.forecast import MAX_DAYS
 from duetime.model.stored import LiveWorkers
+from duetime.model.text import counted
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming
 from duetime.scheduler.records import JobRecord, ScheduleChange, ScheduleRecord, ScheduleState
@@ -242,7 +243,7 @@ async def backfill(
       duetime schedules backfill nightly --start 2030-01-01T00:00:00Z --end 2030-01-08T00:00:00Z --dry-run
     """  # noqa: D301
     done = await scheduler.schedules.backfill(name, start, end, dry_run=dry_run, by=by)
-    counts = f"{done.enqueued} of {done.occurrences} occurrence(s) {'would be ' if dry_run else ''}enqueued"
+    counts = f"{done.enqueued:,} of {counted(done.occurrences, 'occurrence')} {'would be ' if dry_run else ''}enqueued"
     return Answer(
         values={"schedule": name, "dry_run": dry_run, **msgspec.to_builtins(done)},
         lines=[f"{name}  {counts}, {done.already} had a job"],
@@ -396,13 +397,13 @@ def _lines(schedule: ScheduleRecord, fleet: LiveWorkers, now: datetime) -> Itera
         if (hint := missing_workers(fleet)) is not None:
             yield "", hint
     yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
-    yield "made", f"{schedule.made} job(s) by itself; {schedule.live} pending or running"
+    yield "made", f"{counted(schedule.made, 'job')} by itself; {schedule.live} pending or running"
     yield "queue", f"{schedule.queue}, priority {schedule.priority}"
     limit = schedule.overlap_limit
     yield "overlap", schedule.overlap if limit is None else f"{schedule.overlap}, at most {limit} waiting"
     yield "misfire", _misfire_text(schedule)
     if schedule.pause_after is not None:
-        yield "pause after", f"{schedule.pause_after} failure(s) in a row"
+        yield "pause after", f"{counted(schedule.pause_after, 'failure')} in a row"
     if schedule.retries is not None:
         yield "retries", str(schedule.retries)
     if schedule.timeout is not None:

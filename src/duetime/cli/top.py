@@ -15,6 +15,7 @@ import msgspec
 
 from duetime.cli.command import option, store_time, watch_command
 from duetime.cli.output import relative_time, say_json, shortened, table_lines
+from duetime.model.text import counted
 from duetime.scheduler.records import JobRecord, QueueRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 
@@ -57,7 +58,7 @@ def view_lines(view: TopView, *, width: int) -> Iterator[str]:
     slots = sum(worker.slots for worker in view.workers)
     # Workers say how many they run only with each heartbeat.
     taken = sum(queue.active for queue in view.queues)
-    count = "1 worker" if len(view.workers) == 1 else f"{len(view.workers)} workers"
+    count = counted(len(view.workers), "worker")
     title = f"duetime  {view.now:%Y-%m-%d %H:%M:%S} UTC   {count}, {taken} of {slots} slots taken"
     yield shortened(title, width)
     sections: dict[str, list[tuple[str, ...]]] = {

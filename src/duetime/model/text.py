@@ -35,6 +35,11 @@ def one_line(text: str) -> str:
     return printable(text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}…")
 
 
+def counted(count: float, noun: str) -> str:
+    """Return a number with what it counts: `1 job`, `2 jobs`."""
+    return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 

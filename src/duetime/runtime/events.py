@@ -12,6 +12,7 @@ from duetime.errors import InvalidOption
 from duetime.model.events import Event, EventKind
 from duetime.model.job import Claim, Token
 from duetime.model.outcome import Settlement
+from duetime.model.text import counted
 from duetime.model.time import SECOND, Instant, to_datetime
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.store_clock import StoreClock, monotonic
@@ -86,7 +87,7 @@ class Events:
 
     def _tell_rest(self) -> None:
         if (more := self._raised - _MAX_ERRORS_LOGGED) > 0:
-            log.error("subscribers raised %d more times, without a line each", more)
+            log.error("subscribers raised %s, without a line each", counted(more, "more time"))
         self._raised = 0
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from duetime.errors import ConfigError
 from duetime.model.job import DEFAULT_QUEUE
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, DEFAULT_RETENTION, check_keep_per_schedule
-from duetime.model.text import Size, check_name, parse_size, shown
+from duetime.model.text import Size, check_name, counted, parse_size, shown
 from duetime.model.time import MILLISECOND, SECOND, Duration, Micros, describe_duration, parse_duration
 
 QueueLimits: TypeAlias = Sequence[str] | Mapping[str, int | None]
@@ -63,7 +63,7 @@ class WorkerOptions:
     def describe(self, *, tasks: int, declared: int) -> str:
         """Say what the worker serves, for its log."""
         queues = (name if most is None else f"{name}={most}" for name, most in self.queues.items())
-        slots = f"{self.concurrency} slots, queues {', '.join(queues)}, {tasks} tasks"
+        slots = f"{counted(self.concurrency, 'slot')}, queues {', '.join(queues)}, {counted(tasks, 'task')}"
         schedules = f"fires schedules and declares {declared}" if self.schedules else "fires no schedules"
         return f"{slots if self.jobs else 'runs no jobs'}, {schedules}"
 

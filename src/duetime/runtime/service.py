@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from duetime.errors import SchemaMismatch, StoreLost, StoreUnavailable, StoreUnusable
+from duetime.model.text import counted
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
@@ -109,7 +110,7 @@ class Service:
                     await self._failing_pause.wait(backoff(self._failures))
                 continue
             if self._failures:
-                log.info("%s goes on after %d failures", self.name, self._failures)
+                log.info("%s goes on after %s", self.name, counted(self._failures, "failure"))
                 self._failures, self._told = 0, None
                 self._health.recovered(self.name)
             if not self.stopping and (pause is None or pause > 0):

@@ -12,7 +12,7 @@ from duetime.errors import StoreLost
 from duetime.model.events import EventKind
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
-from duetime.model.text import short_list
+from duetime.model.text import counted, short_list
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.runtime.claiming.fetcher import Fetcher
@@ -339,7 +339,9 @@ class Worker:
         self._outcomes.events.worker(EventKind.WORKER_STOPPED)
         await self._events.drain(DRAIN_TIMEOUT)
         done, failed = self._dispatcher.done, self._outcomes.failed
-        log.info("worker %s stopped: %d run(s) ended, %d job(s) failed", self.id, done, failed)
+        log.info(
+            "worker %s stopped: %s ended, %s failed", self.id, counted(done, "run"), counted(failed, "job")
+        )
 
     def _take_hint(self, hint: Hint) -> None:
         match hint.kind:
@@ -371,7 +373,8 @@ class Worker:
 async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Event) -> None:
     """Wait for running jobs: for the grace time, or until it is cut short, then, cancelled, a little longer."""
     if dispatcher.runs:
-        log.info("waiting up to %s for %d running job(s)", describe_duration(grace), len(dispatcher.runs))
+        running = counted(len(dispatcher.runs), "running job")
+        log.info("waiting up to %s for %s", describe_duration(grace), running)
     done = asyncio.ensure_future(dispatcher.drained())
     hurried = asyncio.ensure_future(hurry.wait())
     await asyncio.wait({done, hurried}, timeout=grace / SECOND, return_when=asyncio.FIRST_COMPLETED)
@@ -383,7 +386,7 @@ async def drain_runs(dispatcher: Dispatcher, *, grace: Micros, hurry: asyncio.Ev
     if dispatcher.runs:
         tasks = short_list([run.claim.task for run in dispatcher.runs.values()])
         log.error(
-            "%d job(s) do not end; their claims are kept until they do or this process ends: %s",
-            len(dispatcher.runs),
+            "%s did not end; claims are kept until jobs end or this process does: %s",
+            counted(len(dispatcher.runs), "job"),
             tasks,
         )

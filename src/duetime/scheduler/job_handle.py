@@ -12,7 +12,7 @@ from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
-from duetime.model.text import shown
+from duetime.model.text import counted, shown
 from duetime.scheduler.lookup import find_job, growing_pauses
 from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.records import JobRecord
@@ -64,7 +64,7 @@ class JobHandle(Generic[R]):
             async with asyncio.timeout(timeout):
                 job = await self._ended(away)
         except TimeoutError:
-            text = f"job {self.id} of {self.task} has not ended within {timeout} seconds"
+            text = f"job {self.id} of {self.task} has not ended within {counted(timeout or 0, 'second')}"
             raise TimeoutError(text) from (away[-1] if away else None)
         return self._read(job)
 

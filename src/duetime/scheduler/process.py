@@ -16,7 +16,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict
 
-from duetime.model.text import Size, printable
+from duetime.model.text import Size, counted, printable
 from duetime.model.time import Duration
 from duetime.model.urls import redact, redact_text
 from duetime.runtime.options import QueueLimits, WorkerOptions
@@ -100,7 +100,7 @@ def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
     settings = {"dedicated": True, **settings}
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         if unfinished := runner.run(_work(scheduler, settings)):
-            log.error("%d job(s) did not end; this process ends without them", unfinished)
+            log.error("%s did not end; this process ends all the same", counted(unfinished, "job"))
             logging.shutdown()
             os._exit(_UNFINISHED)
 

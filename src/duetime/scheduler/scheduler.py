@@ -14,7 +14,7 @@ from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.model.job import JobId
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
-from duetime.model.text import check_name, check_namespace, shown
+from duetime.model.text import check_name, check_namespace, counted, shown
 from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.model.triggers.base import Trigger
 from duetime.runtime.events import Events
@@ -106,7 +106,7 @@ class Scheduler:
         )
 
     def __repr__(self) -> str:
-        return f"<Scheduler {self.namespace} with {len(self.tasks)} tasks>"
+        return f"<Scheduler {self.namespace} with {counted(len(self.tasks), 'task')}>"
 
     @cached_property
     def jobs(self) -> Jobs:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from duetime.errors import InvalidArguments
+from duetime.model.text import counted
 from duetime.runtime.running.handler import Handler
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.records import JobRecord
@@ -47,7 +48,7 @@ async def assert_enqueued(
     found = [job for job in jobs if wanted.fits(job)]
     if len(found) == times or (times is None and found):
         return found
-    count = f"enqueued {len(found)} times, not {times}" if found else "not enqueued"
+    count = f"enqueued {counted(len(found), 'time')}, not {times}" if found else "not enqueued"
     raise AssertionError(f"{wanted} was {count}; {_shown(jobs, await _others(scheduler, wanted))}")
 
 

@@ -18,7 +18,7 @@ def test_schedules_move_through_a_file(folder: Path) -> None:
     put("b", "shop.slow", "--every", "15m", "--tag", "money")
     duetime("schedules", "pause", "b", "--reason", "moving house")
     done = duetime("schedules", "export", "--output", "all.yaml")
-    assert done.stdout == "2 schedule(s) written to all.yaml\n"
+    assert done.stdout == "2 schedules written to all.yaml\n"
     before = (folder / "all.yaml").read_text()
     duetime("schedules", "delete", "a", "b", "--yes")
     load = ("schedules", "import", "shop:scheduler", "all.yaml")

@@ -39,9 +39,9 @@ def test_what_was_missed_is_made_up_for_once_and_can_be_counted_first() -> None:
     stretch = ("--start", "2025-01-01T00:00:00Z", "--end", "2025-01-01T23:59:00Z")
     fill = ("schedules", "backfill", "hourly", *stretch)
     assert duetime(*fill, "--dry-run").stdout == (
-        "hourly  24 of 24 occurrence(s) would be enqueued, 0 had a job\n"
+        "hourly  24 of 24 occurrences would be enqueued, 0 had a job\n"
     )
     assert from_json("jobs", "list", "--schedule", "hourly") == []
     assert from_json(*fill)["enqueued"] == 24
-    assert duetime(*fill).stdout == "hourly  0 of 24 occurrence(s) enqueued, 24 had a job\n"
+    assert duetime(*fill).stdout == "hourly  0 of 24 occurrences enqueued, 24 had a job\n"
     assert len(from_json("jobs", "list", "--schedule", "hourly")) == 24

@@ -20,11 +20,11 @@ def test_tries_are_told_apart_and_gaps_are_shown(capsys: pytest.CaptureFixture[s
         "one",
         "two",
         "three",
-        "… 6 lines are missing here …",
+        "… 6 lines missing here …",
         "ten",
         "== try 3",
         "again",
-        "… 3 lines are missing here …",
+        "… 3 lines missing here …",
         "five",
     ]
 

@@ -102,7 +102,7 @@ def test_a_window_without_an_end_is_said_to_be_none() -> None:
 
 
 def test_jobs_made_by_hand_are_not_counted_as_its_own() -> None:
-    assert lines(record(made=0, live=9))["made"] == "0 job(s) by itself; 9 pending or running"
+    assert lines(record(made=0, live=9))["made"] == "0 jobs by itself; 9 pending or running"
 
 
 def test_what_is_put_off_by_a_jitter_is_shown_with_when_it_falls_due() -> None:

@@ -72,4 +72,4 @@ async def test_a_job_that_does_not_end_is_told_of(
     running = Running(stubborn=True)
     await drained(running, grace=0)
     assert running.runs
-    assert "1 job(s) do not end" in caplog.text
+    assert "1 job did not end" in caplog.text

@@ -21,6 +21,7 @@ from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
+from duetime.model.text import counted
 from duetime.model.time import LONGEST_DURATION, Instant, Micros, describe_duration
 from duetime.model.triggers.base import NoOccurrence, Trigger
 from duetime.model.triggers.combined import Between, CombinedTrigger, Except
@@ -411,7 +412,7 @@ def why_ended(facts: ScheduleFacts, schedule: StoredSchedule) -> str:
     """Say why nothing comes any more."""
     trigger = facts.trigger
     if trigger is not None and trigger.times is not None and schedule.made >= trigger.times:
-        return f"It has ended: it has made all of its {trigger.times:,} jobs."
+        return f"It has ended: it was to make {counted(trigger.times, 'job')}, and has."
     last = None if trigger is None else trigger.last(0, facts.now)
     if last is None:
         return "It has ended: its trigger has no occurrence any more."

@@ -20,6 +20,7 @@ from duetime.model.schedule.occurrences import (
     skipped_record,
 )
 from duetime.model.schedule.record import PAUSED, Firing, Misfire, Overlap, StoredSchedule, standstill
+from duetime.model.text import counted
 from duetime.model.time import Instant, Micros
 from duetime.model.triggers.base import NoOccurrence, Trigger
 
@@ -72,9 +73,10 @@ def _decide(
 ) -> Firing | None:
     if schedule.pause_after is not None and schedule.streak >= schedule.pause_after:
         # What is due waits until the schedule is resumed.
-        failures = "1 failure" if schedule.streak == 1 else f"{schedule.streak} failures"
         paused = _firing(schedule, trigger, schedule.fired_through, ())
-        return replace(paused, next_at=schedule.next_at, pause=f"{failures} in a row")
+        return replace(
+            paused, next_at=schedule.next_at, pause=f"{counted(schedule.streak, 'failure')} in a row"
+        )
     if occurrence <= now:
         return _catch_up(schedule, trigger, now)
     if not may_plant(schedule):

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from duetime.model.schedule.occurrences import jobs_left
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.text import check_whole, list_with_total, short_list
+from duetime.model.text import check_whole, counted, list_with_total, short_list
 from duetime.model.time import DAY, HOUR, MINUTE, SECOND, Instant, to_datetime
 from duetime.model.triggers.base import NoOccurrence, Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
@@ -216,7 +216,7 @@ def _busiest(rules: Sequence[SharedRule], minutes: dict[int, float], place: Zone
 def _advice(busiest: Sequence[MinuteLoad]) -> str:
     if not busiest:
         return "Nothing falls due."
-    text = f"The busiest minute has {_count(busiest[0].jobs, 'job')}."
+    text = f"The busiest minute has {counted(busiest[0].jobs, 'job')}."
     if busiest[0].schedules > 1:
         text += " H in place of fixed minutes, or a jitter, would spread them."
     return text
@@ -225,7 +225,7 @@ def _advice(busiest: Sequence[MinuteLoad]) -> str:
 def _report(found: Forecast) -> Iterator[str]:
     more = "at least " if found.at_least else ""
     span = f"{found.start:%a %Y-%m-%d %H:%M} to {found.end:%a %Y-%m-%d %H:%M}, {found.tz}"
-    yield f"{more}{_count(found.jobs, 'job')} of {_count(found.schedules, 'schedule')} from {span}"
+    yield f"{more}{counted(found.jobs, 'job')} of {counted(found.schedules, 'schedule')} from {span}"
     if found.jobs:
         yield ""
         yield from heat_map((hour.at, hour.jobs) for hour in found.hours)
@@ -233,7 +233,7 @@ def _report(found: Forecast) -> Iterator[str]:
         yield "Busiest minutes"
         for minute in found.busiest:
             names = list_with_total(minute.names, minute.schedules)
-            yield f"  {minute.at:%a %Y-%m-%d %H:%M}  {_count(minute.jobs, 'job')}{names and f': {names}'}"
+            yield f"  {minute.at:%a %Y-%m-%d %H:%M}  {counted(minute.jobs, 'job')}{names and f': {names}'}"
     yield ""
     yield found.advice
     if found.counted_only:
@@ -241,10 +241,6 @@ def _report(found: Forecast) -> Iterator[str]:
     for why in sorted(set(found.left_out.values())):
         out = sorted(name for name, reason in found.left_out.items() if reason == why)
         yield f"Left out, {why}: {short_list(out, most=_MAX_NAMED)}."
-
-
-def _count(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number:,} {what}s"
 
 
 _SHADES = ".:-=+*#@"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 from duetime.errors import InvalidTrigger
-from duetime.model.text import shown
+from duetime.model.text import counted, shown
 from duetime.model.time import DAY, LATEST, MILLISECOND, Instant, Micros, describe_duration, in_words
 from duetime.model.triggers.base import (
     NEVER,
@@ -136,7 +136,7 @@ class SeveralTriggers(CombinedTrigger):
         CombinedTrigger.__post_init__(self)
         for part in self.parts:
             if part.times is not None:
-                text = f"one part cannot be limited to {part.times} runs: runs are counted for the schedule as a whole"
+                text = f"one part cannot be limited to {counted(part.times, 'run')}: runs are counted for the schedule as a whole"
                 raise InvalidTrigger(f"{text}; limit all of it, as in (one | other).at_most({part.times})")
 
     def inner(self) -> tuple[Trigger, ...]:

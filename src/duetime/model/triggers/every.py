@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, overload
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
-from duetime.model.text import shown
+from duetime.model.text import counted, shown
 from duetime.model.time import (
     LATEST,
     LONGEST_DURATION,
@@ -74,7 +74,7 @@ class RepeatedTrigger(Trigger):
         """Say when the rule ends, as the end of a phrase; nothing if it does not."""
         text = "" if self.end is None else f", until {in_words(self.end)}"
         if self.times is not None:
-            text += ", 1 time" if self.times == 1 else f", {self.times} times"
+            text += f", {counted(self.times, 'time')}"
         return text
 
 

@@ -14,7 +14,7 @@ from duetime.model.events import EventKind
 from duetime.model.job import Claim
 from duetime.model.outcome import Failed, Interrupted, Outcome, Settlement
 from duetime.model.states import State
-from duetime.model.text import one_line, printable, short_list
+from duetime.model.text import counted, one_line, printable, short_list
 from duetime.model.time import MINUTE, SECOND, Micros, describe_duration
 from duetime.runtime.error_text import handler_frames
 from duetime.runtime.identity import WorkerIdentity
@@ -122,7 +122,7 @@ class JobLog:
         if quiet and not self.each and log.isEnabledFor(self._quiet):
             words = {kind: wording.word for kind, wording in _WORDINGS.items() if self.counts[kind]}
             parts = ", ".join(f"{self.counts[kind]:,} {word}" for kind, word in words.items())
-            self._write(self._quiet, "%s runs ended within a second: %s", (f"{ended:,}", parts))
+            self._write(self._quiet, "%s ended within a second: %s", (counted(ended, "run"), parts))
         self.each = quiet <= MAX_LINES
         self._begin()
         if not self.each:

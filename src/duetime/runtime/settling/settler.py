@@ -13,7 +13,7 @@ from duetime.model.events import EventKind, kind_of
 from duetime.model.job import Claim, JobId, Token
 from duetime.model.outcome import Outcome, Settlement
 from duetime.model.states import State
-from duetime.model.text import one_line, short_list
+from duetime.model.text import counted, one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Micros
 from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
@@ -91,8 +91,8 @@ class Settler(Service):
         accepted = await self._settle(self._in_flight)
         if refused := sorted(s.token.job_id for s in self._in_flight if s.token not in accepted):
             log.warning(
-                "the outcome of %d run(s) was refused, as the claim was lost to another worker: job %s",
-                len(refused),
+                "the outcome of %s was refused, as the claim was lost to another worker: job %s",
+                counted(len(refused), "run"),
                 short_list(refused),
             )
         self._on_written(self._in_flight, accepted)
@@ -297,8 +297,8 @@ class Outcomes:
         await self.settler.stop()
         if unwritten := len(self.settler.tokens()):
             log.error(
-                "the outcomes of %d run(s) could not be stored before the worker stopped; others take the jobs over",
-                unwritten,
+                "the outcome of %s could not be stored before the worker stopped; other workers take over",
+                counted(unwritten, "run"),
             )
         self._log.close()
 

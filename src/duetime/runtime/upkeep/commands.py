@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from duetime.model.text import one_line, printable
+from duetime.model.text import counted, one_line, printable
 from duetime.model.worker import Command, CommandId, CommandKind, WorkerId
 from duetime.runtime.error_text import describe_error
 from duetime.stores.base import CommandStore
@@ -86,13 +86,15 @@ def carry_out(command: Command, worker: Worker) -> str:
     match command.kind:
         case CommandKind.PAUSE:
             running = worker.pause(command.reason, since=command.taken_at or command.created_at)
-            answer = f"paused; {_count_jobs(running)} still running"
+            answer = f"paused; {counted(running, 'job')} still running"
         case CommandKind.RESUME:
             answer = "resumed" if worker.resume() else "it was not paused"
         case CommandKind.STOP:
-            answer = f"stopping; {_count_jobs(worker.ask_to_stop(now=False))} may end within the grace time"
+            answer = (
+                f"stopping; {counted(worker.ask_to_stop(now=False), 'job')} may end within the grace time"
+            )
         case CommandKind.STOP_NOW:
-            answer = f"stopping; {_count_jobs(worker.ask_to_stop(now=True))} cancelled"
+            answer = f"stopping; {counted(worker.ask_to_stop(now=True), 'job')} cancelled"
         case CommandKind.STOP_JOB:
             found = worker.stop_job(job_id, command.reason)
             answer = f"job {job_id} is asked to stop" if found else f"it does not have job {job_id}"
@@ -104,10 +106,6 @@ def carry_out(command: Command, worker: Worker) -> str:
         case kind:
             answer = f"this worker does not know the command {kind!r}; it may be older than the process that sent it"
     return answer
-
-
-def _count_jobs(count: int) -> str:
-    return "1 job" if count == 1 else f"{count} jobs"
 
 
 MAX_STACKS_TEXT = 100_000

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from duetime.model.schedule.actions import park, undeclared, undeclared_by_workers
 from duetime.model.schedule.firing import correct, fire
 from duetime.model.schedule.record import Firing, StoredSchedule
-from duetime.model.text import one_line, short_list
+from duetime.model.text import counted, one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
@@ -224,4 +224,6 @@ class ScheduleParker(Service):
         # What was changed meanwhile is looked at again the next time.
         if parked := await self._store.write_schedules(changes):
             names = short_list(sorted(parked))
-            log.warning("parked %d schedule(s) that no code declares any more: %s", len(parked), names)
+            log.warning(
+                "parked %s that no code declares any more: %s", counted(len(parked), "schedule"), names
+            )

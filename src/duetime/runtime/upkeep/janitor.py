@@ -17,7 +17,7 @@ from duetime.model.ids import new_token
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import Crashed
 from duetime.model.retention import Retention
-from duetime.model.text import short_list
+from duetime.model.text import counted, short_list
 from duetime.model.time import SECOND, Micros
 from duetime.model.worker import WorkerId
 from duetime.runtime.identity import is_gone
@@ -156,7 +156,7 @@ class Janitor(Service):
         dead, orphans = await self._store.rescue(self._identity.info.id, new_token())
         _log_deaths(dead, "whose lease is over")
         if orphans:
-            log.warning("took over %d job(s) of dead workers", len(orphans))
+            log.warning("took over %s of dead workers", counted(len(orphans), "job"))
         for orphan in orphans:
             self._settle(orphan)
 
@@ -192,7 +192,7 @@ class Janitor(Service):
             if pruned.last is None or removed >= _PRUNE_MAX:
                 break
         if removed:
-            log.info("removed the records of %d old job(s)", removed)
+            log.info("removed the records of %s", counted(removed, "old job"))
         if self._limits_in_use():
             await self._store.prune_gates()
         self._next_prune = _from_now(_PRUNE_AGAIN if removed >= _PRUNE_MAX else self._fleet.pause(PRUNE))
@@ -201,7 +201,7 @@ class Janitor(Service):
 def _log_deaths(dead: Sequence[WorkerId], proof: str) -> None:
     """Log deaths; the store returns each of them to one worker only."""
     if dead:
-        log.warning("found %d dead worker(s), %s: %s", len(dead), proof, short_list(dead))
+        log.warning("found %s, %s: %s", counted(len(dead), "dead worker"), proof, short_list(dead))
 
 
 def _from_now(seconds: float) -> Micros:

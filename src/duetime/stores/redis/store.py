@@ -11,6 +11,7 @@ from redis.exceptions import NoPermissionError
 
 from duetime.errors import SchemaMismatch, StoreError, StoreUnusable
 from duetime.model.ids import new_token
+from duetime.model.text import counted
 from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerInfo
 from duetime.stores.base import Capabilities, DoctorCheck, Hint, SchemaStatus
@@ -200,7 +201,7 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         keys, first = self._calls.key_prefix, facts["first"]
         look = f"look at them: ZRANGE {keys}:aside 0 -1, HGETALL {keys}:job:{first}"
         fix = f"{look}; a minute after one is mended or deleted, workers see it"
-        detail = f"{facts['count']} jobs cannot be read, because they were edited by hand"
+        detail = f"{counted(facts['count'], 'job')} cannot be read, because of an edit by hand"
         return DoctorCheck.of("rows", ok=False, detail=detail, fix=fix)
 
     async def _check_writes(self) -> DoctorCheck:

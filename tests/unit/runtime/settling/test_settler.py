@@ -131,7 +131,7 @@ async def test_a_refused_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> 
     settler.put(settlement("kept"))
     settler.put(settlement("lost"))
     await drained(settler)
-    assert "the outcome of 1 run(s) was refused" in caplog.text
+    assert "the outcome of 1 run was refused" in caplog.text
     assert "job lost" in caplog.text
     assert "kept" not in caplog.text
 

@@ -138,7 +138,7 @@ async def test_old_records_are_removed_without_being_asked_and_counted_in_the_lo
     janitor = janitor_of(ward, retention=10)
     with caplog.at_level("INFO", logger="duetime"):
         assert await pruned(janitor, ward) == ["", "a"]
-    assert "removed the records of 12 old job(s)" in caplog.messages
+    assert "removed the records of 12 old jobs" in caplog.messages
     assert {retention for retention, _ in ward.pruned} == {
         Retention(before=StillTime().now() - 10, keep_per_schedule=3)
     }
@@ -424,7 +424,7 @@ async def test_only_the_worker_that_marks_another_as_dead_logs_its_death(
     ward.known_dead = {"other"} if told_before else set()
     await janitor_of(ward).round()
     assert ward.buried == ["other"]
-    line = "found 1 dead worker(s), whose process is gone: other"
+    line = "found 1 dead worker, whose process is gone: other"
     assert caplog.messages == ([] if told_before else [line])
 
 
@@ -435,4 +435,4 @@ async def test_a_lease_that_is_over_is_logged_by_the_worker_that_finds_it(
     ward.over = [f"w{number}" for number in range(12)]
     await janitor_of(ward).round()
     named = ", ".join(f"w{number}" for number in range(10))
-    assert caplog.messages == [f"found 12 dead worker(s), whose lease is over: {named} and 2 more"]
+    assert caplog.messages == [f"found 12 dead workers, whose lease is over: {named} and 2 more"]

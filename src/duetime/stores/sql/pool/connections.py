@@ -212,7 +212,7 @@ class ConnectionPool(Generic[C]):
                 await self._places.acquire()
         except TimeoutError:
             raise StoreUnavailable(
-                f"all {self._size} connections have been busy for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL"
+                f"no connection has been free for {_LONGEST_WAIT:.0f} seconds; raise ?pool= in the URL, which is {self._size}"
             ) from None
 
     def _trim(self) -> None:
