@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime import calendars
+from duetime import calendars, errors
 from duetime.model.callbacks import Ended
 from duetime.model.events import Event, EventKind
 from duetime.model.limits import Limit, Rate
@@ -73,8 +73,14 @@ __all__ = [
     "computed",
     "cron",
     "current_job",
+    "errors",
     "every",
     "exponential",
     "fixed",
     "rrule",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names alone."""
+    return [*__all__]

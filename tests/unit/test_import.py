@@ -70,7 +70,7 @@ def test_every_public_name_is_there_when_it_is_asked_for() -> None:
     found = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
     names = [name.rpartition(".")[2] for name in found.stdout.split()]
     assert names == duetime.__all__
-    assert set(duetime.__all__) <= set(dir(duetime))
+    assert dir(duetime) == sorted(duetime.__all__)
 
 
 def test_a_name_that_is_not_there_is_told_as_of_any_module() -> None:

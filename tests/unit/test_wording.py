@@ -25,6 +25,9 @@ def test_no_text_leaves_open_whether_it_is_about_one_or_several() -> None:
 
 def test_a_worker_with_one_task_says_so(sqlite_url: str) -> None:
     scheduler = Scheduler(sqlite_url)
-    scheduler.task(lambda: None, name="only")
+
+    @scheduler.task(name="only")
+    def only() -> None: ...
+
     assert repr(scheduler) == "<Scheduler duetime with 1 task>"
     assert "1 slot, queues default, 1 task, " in WorkerOptions(concurrency=1).describe(tasks=1, declared=0)
