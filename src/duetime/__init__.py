@@ -35,6 +35,7 @@ from duetime.scheduler.records import (
 from duetime.scheduler.schedule_files import ScheduleExport, ScheduleImport
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
+from duetime.timer_wheel import Timer, TimerWheel
 
 __all__ = [
     "AttemptRecord",
@@ -66,6 +67,8 @@ __all__ = [
     "Snooze",
     "State",
     "Task",
+    "Timer",
+    "TimerWheel",
     "Upcoming",
     "WorkerRecord",
     "at",

@@ -16,7 +16,7 @@ DuetimeError
 │   ├── StoreUnavailable  SchemaMismatch  StoreMoved  Unsupported
 │   └── StoreUnusable ── NoSuchFile  StoreLost
 ├── CopyError ── CopyRefused  CopyDiffers
-└── NotOpen (RuntimeError)  NotInJob (RuntimeError)  BlockingCallInLoop (RuntimeError)
+└── NotOpen (RuntimeError)  NotInJob (RuntimeError)  BlockingCallInLoop (RuntimeError)  WheelError (RuntimeError)
 """
 
 from __future__ import annotations
@@ -253,3 +253,7 @@ class NotInJob(DuetimeError, RuntimeError):
 
 class BlockingCallInLoop(DuetimeError, RuntimeError):
     """A blocking verb was called inside a running event loop."""
+
+
+class WheelError(DuetimeError, RuntimeError):
+    """A timer wheel is advanced by two at once: by two drivers, or by one of its own callbacks."""
