@@ -30,6 +30,20 @@ def test_queues_are_listed_paused_and_resumed() -> None:
     assert [queue["paused"] for queue in from_json("queues", "list", *URL)] == [True, False]
 
 
+def test_a_queue_that_nothing_names_is_paused_and_a_line_says_so() -> None:
+    enqueue()
+    result = duetime("queues", "pause", "mial", "mail", *URL)
+    assert (result.exit_code, result.stdout) == (0, "mial  paused\nmail  paused\n")
+    assert result.stderr == "mial: no job, schedule or living worker names this queue; did you mean mail?\n"
+    assert [queue["name"] for queue in from_json("queues", "list", *URL)] == ["mail", "mial"]
+
+
+def test_a_queue_of_a_schedule_is_known_before_it_has_jobs() -> None:
+    put = ("schedules", "put", "shop:scheduler", "nightly", "shop.slow", "--cron", "0 3 * * *")
+    assert duetime(*put, "--queue", "night").exit_code == 0
+    assert duetime("queues", "pause", "night", *URL).stderr == ""
+
+
 def test_a_database_without_queues_says_so() -> None:
     duetime("migrate", *URL)
     assert duetime("queues", "list", *URL).stdout == "no queues\n"

@@ -102,7 +102,7 @@ async def doctor(*, database: str | None, url: str | None, namespace: str) -> An
         checks, code = [DoctorCheck.refused("database", error)], ExitCode.DATABASE
     return Answer(
         values=[_check_values(check) for check in checks],
-        lines=table_lines(("CHECK", "", "FINDING"), (_check_row(check) for check in checks)),
+        lines=table_lines(("CHECK", "STATE", "FINDING"), (_check_row(check) for check in checks)),
         code=ExitCode.OK if all(check.ok for check in checks) else code,
     )
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import click
 import msgspec
@@ -20,6 +22,22 @@ from duetime.model.urls import redact_text
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
+_COLOURS: Final = {
+    **dict.fromkeys(("succeeded", "active", "alive", "served", "ok"), "green"),
+    **dict.fromkeys(("failed", "FAILED", "dead", "no worker"), "red"),
+    **dict.fromkeys(("paused", "parked", "skipped", "cancelled"), "yellow"),
+    "running": "cyan",
+}
+"""The states that have a colour on a terminal."""
+_COLOURED: Final = re.compile(rf"(?:{'|'.join(_COLOURS)})\b")
+
+
+class SafeLine(str):
+    """A line that can be printed as it is: it may have our colours, and nothing else that a terminal obeys."""
+
+    __slots__ = ()
+
+
 def safe_lines(text: str) -> str:
     """Return a text of several lines without the passwords of URLs in it, and without what a terminal might obey."""
     return "\n".join(printable(line.expandtabs()) for line in redact_text(text).splitlines())
@@ -27,7 +45,7 @@ def safe_lines(text: str) -> str:
 
 def say(text: str, *, err: bool = False) -> None:
     """Print one line, on standard error if it is not what was asked for."""
-    click.echo(printable(text), err=err)
+    click.echo(text if isinstance(text, SafeLine) else printable(text), err=err)
 
 
 def say_lines(text: str) -> None:
@@ -41,13 +59,21 @@ def say_json(value: object, *, indent: int | None = 2) -> None:
     click.echo(json.dumps(value, indent=indent))
 
 
-def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table; the last column is as wide as it likes."""
+def table_lines(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, most: int | None = None
+) -> Iterator[SafeLine]:
+    """Yield the lines of a table, at `most` so wide; on a terminal the column STATE has colours."""
     lines = [list(head), *([printable(cell) for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head) - 1)]
+    state = head.index("STATE") if "STATE" in head and shows_colours() else None
     for line in lines:
         cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=False)]
-        yield "  ".join([*cells, line[-1]]).rstrip()
+        text = "  ".join([*cells, line[-1]]).rstrip()
+        text = text if most is None else shortened(text, most)
+        if state is not None and (found := _COLOURED.match(text, sum(widths[:state]) + 2 * state)):
+            word = click.style(found[0], fg=_COLOURS[found[0]])
+            text = f"{text[: found.start()]}{word}{text[found.end() :]}"
+        yield SafeLine(text)
 
 
 def table_or(none: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -190,6 +216,11 @@ def confirm(expected: str, *, what: str, done: str) -> None:
     given = click.prompt(f"This cannot be undone. Type the {what}", err=True)
     if given != expected:
         raise CommandFailure(f"{given!r} is not {expected!r}; nothing was {done}")
+
+
+def shows_colours() -> bool:
+    """Whether standard output is a terminal, and the user has not asked for no colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def is_interactive() -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 
 import click
@@ -13,6 +14,7 @@ from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, s
 from duetime.model.queues import Registry
 from duetime.model.text import check_name, counted
 from duetime.model.time import describe_duration
+from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
 
@@ -50,8 +52,13 @@ async def list_queues(scheduler: Scheduler) -> Answer:
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
 @click.option("--reason", help="Kept with the queue, for others to read.")
 async def pause(scheduler: Scheduler, *, names: tuple[str, ...], reason: str | None) -> Answer:
-    """Hand out nothing more from queues; what workers have still runs."""
-    return await _do_to_each(names, lambda name: scheduler.queues.pause(name, reason=reason), "paused")
+    """Hand out nothing more from queues; what workers have still runs.
+
+    A queue that nothing names is paused, too, for what comes later; a line says so, in case the name was misspelt.
+    """
+    return await _do_to_each(
+        scheduler, names, lambda name: scheduler.queues.pause(name, reason=reason), "paused"
+    )
 
 
 @queues.command()
@@ -59,16 +66,28 @@ async def pause(scheduler: Scheduler, *, names: tuple[str, ...], reason: str | N
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
 async def resume(scheduler: Scheduler, *, names: tuple[str, ...]) -> Answer:
     """Hand out jobs of queues again."""
-    return await _do_to_each(names, scheduler.queues.resume, "resumed")
+    return await _do_to_each(scheduler, names, scheduler.queues.resume, "resumed")
 
 
-async def _do_to_each(names: tuple[str, ...], act: Callable[[str], Awaitable[None]], done: str) -> Answer:
-    """Do the same to all queues, or to none when a name is not one."""
+async def _do_to_each(
+    scheduler: Scheduler, names: tuple[str, ...], act: Callable[[str], Awaitable[None]], done: str
+) -> Answer:
+    """Do the same to all queues, or to none when a name is not one; tell of those that nothing names."""
     for name in names:
         check_name(name, what="queue")
+    known = {queue.name for queue in await scheduler.queues.list()}
+    if not known.issuperset(names):
+        known |= {schedule.queue for schedule in await scheduler.schedules.list()}
+    notes = [_unknown_text(name, known) for name in names if name not in known]
     for name in names:
         await act(name)
-    return answer_of_each(dict.fromkeys(names, done), {})
+    answer = answer_of_each(dict.fromkeys(names, done), {})
+    return replace(answer, notes=notes, json_notes=notes)
+
+
+def _unknown_text(name: str, known: Iterable[str]) -> str:
+    offer = did_you_mean(name, known)
+    return f"{name}: no job, schedule or living worker names this queue{offer and f'; {offer}'}"
 
 
 @queues.command()

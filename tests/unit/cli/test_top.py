@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
-from duetime import Scheduler, current_job
+from duetime import Scheduler, current_job, every
 from duetime.cli.top import TopView, read_view, view_lines, view_values
 
 
@@ -39,11 +41,62 @@ async def test_a_look_shows_queues_workers_running_jobs_and_what_comes_next(sche
     text = "\n".join(lines)
     assert "1 workers" not in text
     assert "1 worker, 1 of 100 slots taken" in lines[0]
+    (worker,) = view.workers
+    (row,) = [line for line in lines if line.startswith(worker.id)]
+    assert "  1/100  " in row
     (mail,) = [line for line in lines if line.startswith("mail ")]
     assert "paused: broken" in mail
     assert [job.task for job in view.running] == ["parse"]
     assert [job.queue for job in view.upcoming] == ["mail"]
     assert text.count("parse") == 2
+
+
+async def test_what_schedules_will_make_is_next_too(scheduler: Scheduler) -> None:
+    @scheduler.task(name="tidy", queue="slow")
+    def tidy() -> None: ...
+
+    hour, now = timedelta(hours=1), datetime.now(UTC)
+    rules = {
+        "hourly": every("1h", start=now + 2 * hour),
+        "paused": every("1h", start=now + hour),
+        "spread": every("3h", start=now + 3 * hour).jitter("1h"),
+    }
+    for name, rule in rules.items():
+        await scheduler.schedules.put(name, rule, tidy)
+    await scheduler.schedules.pause("paused")
+    stored = await tidy.options(delay="1h").enqueue()
+
+    view = await read_view(scheduler)
+    assert [(run.schedule, run.job) for run in view.upcoming] == [
+        (None, stored.id),
+        ("hourly", None),
+        ("spread", None),
+    ]
+    assert now + 3 * hour < view.upcoming[2].due_at < now + 4 * hour
+    lines = list(view_lines(view, width=200))
+    assert lines[-3].split() == ["in", "1h", "tidy", "slow", stored.id]
+    assert lines[-2].split() == ["in", "2h", "tidy", "slow", "hourly", "not", "made", "yet"]
+
+
+async def test_more_jobs_than_are_read_are_counted_as_workers_said(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("duetime.cli.top._MOST_RUNNING", 1)
+    started = [asyncio.Event(), asyncio.Event()]
+
+    @scheduler.task(name="wait")
+    async def wait(number: int) -> None:
+        started[number].set()
+        await asyncio.Event().wait()
+
+    async with scheduler.worker(grace=0):
+        await scheduler.enqueue_many([wait.call(0), wait.call(1)])
+        for one in started:
+            await one.wait()
+        view = await read_view(scheduler)
+    (worker,) = view.workers
+    assert f"{worker.running} of 100 slots" in next(view_lines(view, width=200))
+    assert worker.running in {0, 2}, "as the heartbeat says, not 1 as was read"
 
 
 async def test_no_line_is_wider_than_the_terminal(scheduler: Scheduler) -> None:
