@@ -171,6 +171,7 @@ def load_by_minute(
     asked = [(rule.known(end), rule) for rule in rules]
     asked.sort(key=lambda one: (one[0] is None, one[0]))
     counted: list[SharedRule] = []
+    stretches: Counter[range] = Counter()
     whole, left = True, MOST_STEPS
     minutes: dict[int, float] = dict.fromkeys(range(start // MINUTE, end // MINUTE + 1), 0.0)
     for number, (times, rule) in enumerate(asked):
@@ -183,9 +184,12 @@ def load_by_minute(
         else:
             counted.append(rule)
             left -= share
+            # Thousands of rules share their hours, so that what is spread over one is added up first.
             for inside, jobs in rule.count(end, left=times, most=share):
-                for minute in inside:
-                    minutes[minute] += jobs * len(rule.names) / len(inside)
+                stretches[inside] += jobs * len(rule.names)
+    for inside, jobs in stretches.items():
+        for minute in inside:
+            minutes[minute] += jobs / len(inside)
     return minutes, counted, whole
 
 
