@@ -100,7 +100,17 @@ def test_jobs_are_listed_by_page_and_filter(folder: Path) -> None:
     assert listed("--since", "2100-01-01T00:00:00Z") == []
     for name in ("--task", "--schedule", "--key", "--tag"):
         assert duetime("jobs", "list", name, "other", *URL).stdout == "no jobs\n"
-    for bad in (("--limit", "0"), ("--cursor", ids[0]), ("--since", "soon"), ("--registry", "lost")):
+    duetime("schedules", "put", "shop:scheduler", "often", "shop.slow", "--every", "1h")
+    triggered = duetime("schedules", "trigger", "often", *URL).stdout.strip()
+    assert listed("--kind", "scheduled") == [triggered]
+    assert listed("--kind", "one_off") == ids[::-1]
+    for bad in (
+        ("--limit", "0"),
+        ("--cursor", ids[0]),
+        ("--since", "soon"),
+        ("--registry", "lost"),
+        ("--kind", "odd"),
+    ):
         assert duetime("jobs", "list", *bad, *URL).exit_code == 2
 
 

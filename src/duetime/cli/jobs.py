@@ -27,7 +27,7 @@ from duetime.cli.command import (
 )
 from duetime.cli.output import Answer, ExitCode
 from duetime.errors import JobNotFound, ScheduleNotFound
-from duetime.model.job import JobId
+from duetime.model.job import JobId, JobKind
 from duetime.model.queues import Registry
 from duetime.model.reports import LogPart
 from duetime.model.states import State
@@ -74,6 +74,9 @@ def jobs() -> None:
 @click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry.")
 @click.option("--queue", help="Only jobs in this queue.")
 @click.option("--schedule", help="Only jobs of this schedule.")
+@click.option(
+    "--kind", type=click.Choice([*map(str, JobKind)]), help="Only what schedules made, or what they did not."
+)
 @click.option("--key", help="Only jobs with this key.")
 @click.option("--tag", help="Only jobs with this tag.")
 @option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.")

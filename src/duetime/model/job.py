@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
-from enum import Enum, auto
+from enum import Enum, StrEnum, auto
 from types import NoneType
 from typing import Any, Final, Literal, NamedTuple, Self, TypeAlias
 
@@ -79,6 +79,16 @@ def split_tags(text: str | None) -> tuple[str, ...]:
 JobId: TypeAlias = str
 OnCrash: TypeAlias = Literal["retry", "fail"]
 IfExists: TypeAlias = Literal["return", "replace", "raise"]
+
+
+class JobKind(StrEnum):
+    """What a job was made by."""
+
+    SCHEDULED = "scheduled"
+    """A schedule, at its own times or because someone triggered it."""
+    ONE_OFF = "one_off"
+    """Anything else."""
+
 
 FIRST_PRIORITY = 0
 LAST_PRIORITY = 9

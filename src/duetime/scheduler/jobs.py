@@ -13,7 +13,7 @@ import msgspec
 
 from duetime.errors import InvalidCursor, InvalidOption, JobActive, JobEnded
 from duetime.model.ids import new_job_id
-from duetime.model.job import JobId
+from duetime.model.job import JobId, JobKind
 from duetime.model.queues import Registry
 from duetime.model.reports import LogPart, with_gaps
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, Retention, check_keep_per_schedule
@@ -54,6 +54,7 @@ class JobQuery(TypedDict, total=False):
     registry: Registry | str | None
     queue: str | None
     schedule: str | None
+    kind: JobKind | str | None
     key: str | None
     tag: str | None
     since: datetime | Duration | None
@@ -85,6 +86,7 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
         **named,
         state=_enum_value(State, query.get("state"), what="state"),
         registry=_enum_value(Registry, query.get("registry"), what="registry"),
+        kind=_enum_value(JobKind, query.get("kind"), what="kind"),
         since=None if since is None else _since_instant(since, now),
         before=None if cursor is None else read_cursor(cursor),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),

@@ -138,6 +138,7 @@ async def test_since_is_a_moment_or_a_time_that_counts_back(scheduler: Scheduler
         ({"limit": True}, InvalidOption, "not True"),
         ({"state": "lost"}, InvalidOption, "state must be one of pending, running"),
         ({"registry": "lost"}, InvalidOption, "registry must be one of scheduled, queued"),
+        ({"kind": "odd"}, InvalidOption, "kind must be one of scheduled, one_off, not 'odd'"),
         ({"since": "soon"}, InvalidDuration, "since"),
         ({"since": datetime(2030, 1, 1)}, InvalidTime, "since"),  # noqa: DTZ001 - that is the point
         ({"colour": "red"}, InvalidOption, "unknown option 'colour'"),

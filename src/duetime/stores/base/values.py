@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple, Self
 
 from duetime.errors import StoreError
 from duetime.model.explain.facts import LimitFacts
-from duetime.model.job import Claim, JobId, NewJob, Token
+from duetime.model.job import Claim, JobId, JobKind, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.queues import LIVE, Registry
 from duetime.model.schedule.record import StoredSchedule
@@ -236,6 +236,7 @@ class JobFilter:
     registry: Registry | None = None
     queue: str | None = None
     schedule: str | None = None
+    kind: JobKind | None = None
     key: str | None = None
     tag: str | None = None
     since: Instant | None = None

@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any, Final
 
 from duetime.model.ids import first_id_of
-from duetime.model.job import join_tags
+from duetime.model.job import JobKind, join_tags
 from duetime.model.limits import Gate
 from duetime.model.queues import QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
@@ -94,6 +94,7 @@ def search_request(where: JobFilter) -> NamedValues:
         "after": where.before or AFTER_ALL_IDS,
         "from": None if where.since is None else first_id_of(where.since),
         "same": same,
+        "scheduled": None if where.kind is None else where.kind is JobKind.SCHEDULED,
         "since": where.since,
         "tag": where.tag and join_tags((where.tag,)),
         "standings": _standings(where),

@@ -20,6 +20,7 @@ CASE WHEN (CAST(:since AS bigint) IS NULL OR created_at >= CAST(:since AS bigint
       AND (CAST(:state AS text) IS NULL OR state = CAST(:state AS text))
       AND (CAST(:queue AS text) IS NULL OR queue = CAST(:queue AS text))
       AND (CAST(:schedule AS text) IS NULL OR schedule = CAST(:schedule AS text))
+      AND (CAST(:kind AS text) IS NULL OR CASE WHEN schedule IS NULL THEN 'one_off' ELSE 'scheduled' END = CAST(:kind AS text))
       AND (CAST(:key AS text) IS NULL OR unique_key = CAST(:key AS text))
       AND (CAST(:tag AS text) IS NULL OR replace(tags, CAST(:tag AS text), '') <> tags)
       AND (CAST(:registry AS text) IS NULL OR CAST(:registry AS text) = {registry})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from duetime.model.ids import new_job_id
-from duetime.model.job import JobId, JobTerms, Key
+from duetime.model.job import JobId, JobKind, JobTerms, Key
 from duetime.model.outcome import Cancelled, Failed, Succeeded
 from duetime.model.queues import Registry, registry_of
 from duetime.model.states import State
@@ -128,6 +128,21 @@ class TestLists(StoreSuite):
         assert len(await found(store, since=clock.now())) == 2
         assert await found(store, since=clock.now() + 1) == []
         assert len(await found(store, since=clock.now() - SECOND)) == 3
+
+    async def test_what_a_schedule_made_is_told_from_the_rest(self, store: Store) -> None:
+        plain, own, by_hand, missed, last = await store.enqueue(
+            [
+                job(),
+                occurrence_job("s", 5),
+                job(schedule="s"),
+                occurrence_job("r", 5, state=State.SKIPPED),
+                job(parent="x"),
+            ]
+        )
+        assert await found(store, kind=JobKind.SCHEDULED) == [missed, by_hand, own]
+        assert await found(store, kind=JobKind.ONE_OFF) == [last, plain]
+        assert await found(store, kind=JobKind.SCHEDULED, state=State.PENDING, schedule="s") == [by_hand, own]
+        assert await found(store, kind=JobKind.ONE_OFF, schedule="s") == []
 
     async def test_a_time_is_the_stores_own_even_if_ids_are_of_another(
         self, make_store: MakeStore, clock: FakeClock
