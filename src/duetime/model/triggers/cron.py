@@ -16,7 +16,7 @@ from duetime.model.triggers.cron_expression import (
     parse_cron,
 )
 from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.zones import Zone, nearest_zone_name, zone
+from duetime.model.triggers.zones import DAY_SECONDS, Zone, first_after_wall, nearest_zone_name, zone
 
 _ZONE_PREFIXES = ("CRON_TZ=", "TZ=")
 _EVERY = "@every"
@@ -50,21 +50,19 @@ class Cron(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        fields, second = self.fields, instant // SECOND
+        if not self.fields.floating:
+            return first_after_wall(self.place, instant, self.fields.first_from)
+        second = instant // SECOND
         period = self.place.period_at(second)
         wall = second + 1 + period.offset
-        if not fields.floating:
-            wall = max(wall, period.seen)
-        while (match := fields.first_from(wall)) is not None:
-            wall, due = match, match - period.offset
-            if due < period.end:
-                # Earlier than the period is a wall time that was skipped: it is made up for when the gap ends.
-                found = max(due, period.start) * SECOND
-                return found if found <= LATEST else None
-            period = self.place.period_at(period.end)
-            if fields.floating:
-                opening = period.start + period.offset
-                wall = opening if opening < period.seen else max(wall, opening)
+        while (match := self.fields.first_from(wall)) is not None:
+            if (due := match - period.offset) < period.end:
+                return due * SECOND if due * SECOND <= LATEST else None
+            # Two days on, no clock shows again what it has shown, and none is a day ahead of UTC or behind.
+            far = period.end > second + 2 * DAY_SECONDS
+            period = self.place.period_at(max(period.end, match - DAY_SECONDS) if far else period.end)
+            opening = period.start + period.offset
+            wall = opening if opening < period.seen else max(match, opening)
         return None
 
     def count(self, after: Instant, until: Instant) -> int:

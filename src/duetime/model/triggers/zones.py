@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import accumulate, repeat
 from zoneinfo import ZoneInfo, available_timezones
 
 from duetime.errors import InvalidZone
@@ -19,7 +20,9 @@ EPOCH_DAY = EPOCH.toordinal()
 
 _BLOCK = 366 * DAY_SECONDS
 # No zone has changed its offset twice within six days since 1970, so that samples this close miss nothing.
-_SAMPLE = 3 * DAY_SECONDS
+_SAMPLE = timedelta(days=6)
+_QUARTER = 900
+_WALL_EPOCH = EPOCH.replace(tzinfo=None)
 # More than the hundred years that a search may look ahead.
 _BLOCKS_KEPT = 128
 _LONGEST_KEY = 64
@@ -62,33 +65,39 @@ class Zone:
 
     def _find(self, low: int, high: int) -> tuple[list[int], list[OffsetPeriod]]:
         # Looks back a little, so that a clock set back just before the block still counts as such inside it.
-        start = low - _SAMPLE
-        offset = self._offset(start)
-        seen = start + offset
+        begin = _WALL_EPOCH + timedelta(0, low) - _SAMPLE
+        samples = timedelta(0, high - low) // _SAMPLE + 3
+        walls = [*accumulate(repeat(_SAMPLE, samples), initial=begin)]
+        # zoneinfo tells the offset of a wall time many times as fast as that of an instant.
+        offsets = [*map(self._info.utcoffset, walls)]
+        found = zip(walls, offsets, offsets[1:], strict=False)
+        changes = dict(self._change(wall, old, new) for wall, old, new in found if old != new)
+        seen, offset = _seconds(begin - _WALL_EPOCH), _seconds(offsets[0])
+        start = seen - offset
         periods: list[OffsetPeriod] = []
-        for end in sorted({*self._changes(start, high), low, high}):
+        for end in sorted({low, high, *(change for change in changes if change < high)}):
             periods.append(OffsetPeriod(start=start, end=end, offset=offset, seen=seen))
             seen = max(seen, end + offset)
-            start, offset = end, self._offset(end)
+            start, offset = end, changes.get(end, offset)
         return [piece.start for piece in periods], periods
 
-    def _changes(self, low: int, high: int) -> list[int]:
-        found: list[int] = []
-        before = self._offset(low)
-        for sample in range(low + _SAMPLE, high + _SAMPLE, _SAMPLE):
-            after = self._offset(sample)
-            if after != before:
-                found.append(self._change(sample - _SAMPLE, sample, before))
-            before = after
-        return [change for change in found if change < high]
+    def _change(self, wall: datetime, old: timedelta | None, new: timedelta | None) -> tuple[int, int]:
+        """Return the instant of the change between a sample and the next, and the offset from there on."""
 
-    def _change(self, left: int, right: int, before: int) -> int:
-        seconds = range(left + 1, right + 1)
-        return seconds[bisect_left(seconds, True, key=lambda second: self._offset(second) != before)]  # noqa: FBT003
+        def changed(second: int) -> bool:
+            return self._info.utcoffset(wall + timedelta(0, second)) != old
 
-    def _offset(self, second: int) -> int:
-        delta = (EPOCH + timedelta(seconds=second)).astimezone(self._info).utcoffset()
-        return 0 if delta is None else delta // timedelta(seconds=1)
+        # Hardly a clock was ever changed but on a quarter of an hour.
+        quarters = range(_QUARTER, _seconds(_SAMPLE) + 1, _QUARTER)
+        second = quarters[bisect_left(quarters, True, key=changed)]  # noqa: FBT003
+        if changed(second - 1):
+            second = bisect_left(range(second), True, key=changed)  # noqa: FBT003
+        # What a gap swallows has the old offset, and so has what is shown twice.
+        return _seconds(wall - _WALL_EPOCH) + second - max(_seconds(old), _seconds(new)), _seconds(new)
+
+
+def _seconds(delta: timedelta | None) -> int:
+    return 0 if delta is None else delta.days * DAY_SECONDS + delta.seconds
 
 
 def zone(key: object) -> Zone:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
-from types import FrameType
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -16,6 +13,7 @@ from duetime.errors import InvalidCron
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.cron_expression import CRON_MACROS, check_cron_text, parse_cron
 from tests.support.profiles import tries
+from tests.support.steps import steps_of
 
 MOST_STEPS = 10_000
 PIECES = [
@@ -57,22 +55,6 @@ LONG = st.builds(lambda piece, times: piece * times, FIELDS, st.integers(1, 2_00
 TEXTS = st.one_of(
     st.text(), LINES, LONG, st.builds("{} * * * *".format, LONG), st.builds("0 0 {} 2 *".format, LONG)
 )
-
-
-def steps_of(work: Callable[[], object]) -> int:
-    """How many functions, of Python or of C, are called."""
-    steps = 0
-
-    def count(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal steps
-        steps += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-    return steps
 
 
 def refusal(expression: str) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 from duetime.model.triggers import zones
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.zones import Zone, zone
+from tests.support.steps import steps_of
 
 YEAR = 2025
 BEGIN = datetime(YEAR, 1, 1, tzinfo=UTC)
@@ -107,3 +108,23 @@ def test_an_open_rule_comes_whenever_the_wall_shows_it() -> None:
             if wall.minute == 0 and wall.hour % 6 == 0:
                 assert trigger.next_after(moment) == quarter, key
                 moment = quarter
+
+
+@pytest.mark.parametrize(
+    ("expression", "tz"), [("@yearly", "Europe/Berlin"), ("*/5 * 29 2 *", "America/New_York")]
+)
+def test_a_rare_rule_takes_few_steps_in_years_not_yet_seen(expression: str, tz: str) -> None:
+    zones._load_zone.cache_clear()
+    trigger, moment = cron(expression, tz=tz), datetime(2029, 5, 3, tzinfo=UTC)
+    assert steps_of(lambda: trigger.next_after(moment)) <= 300
+
+
+@pytest.mark.parametrize(
+    "tz", ["Europe/Berlin", "America/New_York", "Pacific/Apia", "Africa/Casablanca", "Asia/Gaza"]
+)
+def test_a_rare_rule_that_follows_the_clock_is_found_from_far_away_as_from_near(tz: str) -> None:
+    for change in [end for end, _ in stretches(tz)]:
+        wall = datetime.fromtimestamp(change, ZoneInfo(tz))
+        trigger = cron(f"*/30 * {wall.day} {wall.month} *", tz=tz)
+        near = datetime.fromtimestamp(change, UTC) - timedelta(days=2)
+        assert trigger.next_after(near - timedelta(days=300)) == trigger.next_after(near)
