@@ -16,7 +16,7 @@ from duetime.model.triggers.cron_expression import (
     parse_cron,
 )
 from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.zones import DAY_SECONDS, Zone, first_after_wall, nearest_zone_name, zone
+from duetime.model.triggers.zones import DAY_SECONDS, Zone, first_after_wall, zone, zone_hint
 
 _ZONE_PREFIXES = ("CRON_TZ=", "TZ=")
 _EVERY = "@every"
@@ -117,8 +117,7 @@ def _zone_in_front(part: CronToken) -> str:
     try:
         return zone(part.text).key
     except InvalidZone:
-        near = nearest_zone_name(part.text)
-        expected = f"the IANA name of a time zone{f' (did you mean {near!r}?)' if near else ''}"
+        expected = f"the IANA name of a time zone ({zone_hint(part.text)})"
         part.refuse("time zone", expected=expected, example="TZ=Europe/Riga 0 3 * * *")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,47 @@ _WALL_EPOCH = EPOCH.replace(tzinfo=None)
 # More than the hundred years that a search may look ahead.
 _BLOCKS_KEPT = 128
 _LONGEST_KEY = 64
+_ALIKE = 0.75
+"""How much of a wrong name must be in a right one; less would take PST for MST."""
+_OFFSET = re.compile(r"(?:UTC|GMT)? ?([+-]\d{1,2})(?::?00)?", re.ASCII)
+_HOURS_FROM_UTC = range(-12, 15)
+# Those that are names of zones as well, such as EST and CET, are left out.
+_ABBREVIATIONS = {
+    abbreviation: name
+    for name, abbreviations in {
+        "Africa/Johannesburg": "sast",
+        "Africa/Lagos": "wat",
+        "Africa/Maputo": "cat",
+        "Africa/Nairobi": "eat",
+        "America/Anchorage": "akst akdt",
+        "America/Chicago": "cst cdt",
+        "America/Denver": "mdt",
+        "America/Halifax": "ast adt",
+        "America/Los_Angeles": "pst pdt",
+        "America/New_York": "edt",
+        "America/Sao_Paulo": "brt",
+        "Asia/Dubai": "gst",
+        "Asia/Hong_Kong": "hkt",
+        "Asia/Jakarta": "wib",
+        "Asia/Karachi": "pkt",
+        "Asia/Kolkata": "ist",
+        "Asia/Manila": "pht",
+        "Asia/Seoul": "kst",
+        "Asia/Singapore": "sgt",
+        "Asia/Tokyo": "jst",
+        "Australia/Adelaide": "acst acdt",
+        "Australia/Perth": "awst",
+        "Australia/Sydney": "aest aedt",
+        "Europe/Athens": "eest",
+        "Europe/Berlin": "cest mez mesz",
+        "Europe/Lisbon": "west",
+        "Europe/London": "bst",
+        "Europe/Moscow": "msk",
+        "Pacific/Auckland": "nzst nzdt",
+        "UTC": "z",
+    }.items()
+    for abbreviation in abbreviations.split()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +109,7 @@ class Zone:
         # Looks back a little, so that a clock set back just before the block still counts as such inside it.
         begin = _WALL_EPOCH + timedelta(0, low) - _SAMPLE
         samples = timedelta(0, high - low) // _SAMPLE + 3
-        walls = [*accumulate(repeat(_SAMPLE, samples), initial=begin)]
+        walls = [*accumulate(repeat(_SAMPLE, samples), datetime.__add__, initial=begin)]
         # zoneinfo tells the offset of a wall time many times as fast as that of an instant.
         offsets = [*map(self._info.utcoffset, walls)]
         found = zip(walls, offsets, offsets[1:], strict=False)
@@ -101,23 +143,29 @@ def _seconds(delta: timedelta | None) -> int:
 
 
 def zone(key: object) -> Zone:
-    """Return the zone called `key`; raise `InvalidZone`, with the nearest name, if there is none."""
+    """Return the zone called `key`; raise `InvalidZone`, with the name that may have been meant, if there is none."""
     name = key.key if isinstance(key, ZoneInfo) else key
     if not isinstance(name, str) or not name:
         raise InvalidZone(f"a time zone is a name such as 'Europe/Berlin', not {shown(key)}")
     try:
         return _load_zone(name)
     except (KeyError, ValueError, OSError):
-        near = nearest_zone_name(name)
-        hint = f"did you mean {near!r}?" if near else "use an IANA name such as 'Europe/Berlin' or 'UTC'"
-        raise InvalidZone(f"unknown time zone {shown(name)}; {hint}") from None
+        raise InvalidZone(f"unknown time zone {shown(name)}; {zone_hint(name)}") from None
 
 
-def nearest_zone_name(key: str) -> str | None:
-    """Return the name of the zone that may have been meant."""
-    names = {name.casefold(): name for name in available_timezones()}
-    near = difflib.get_close_matches(key[:_LONGEST_KEY].casefold().replace(" ", "_"), names, n=1)
-    return names[near[0]] if near else None
+def zone_hint(key: str) -> str:
+    """Say which zone may have been meant by a name that is none."""
+    written = key[:_LONGEST_KEY].strip()
+    if (match := _OFFSET.fullmatch(written.upper())) and (hours := int(match[1])) in _HOURS_FROM_UTC:
+        # The signs of these names are those of POSIX, which counts to the west.
+        return f"did you mean 'Etc/GMT{-hours:+}', which is UTC{hours:+}?"
+    names = sorted(available_timezones())
+    known = {name.rpartition("/")[2].casefold(): name for name in names}
+    known |= {name.casefold(): name for name in names} | _ABBREVIATIONS
+    near = difflib.get_close_matches(written.casefold().replace(" ", "_"), known, n=1, cutoff=_ALIKE)
+    return (
+        f"did you mean {known[near[0]]!r}?" if near else "use an IANA name such as 'Europe/Berlin' or 'UTC'"
+    )
 
 
 @cache

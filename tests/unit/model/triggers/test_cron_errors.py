@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from duetime.errors import InvalidCron, InvalidZone
+from duetime.model.triggers import zones
 from duetime.model.triggers.cron import cron
 
 
@@ -135,6 +137,14 @@ def test_a_number_of_many_digits_is_just_out_of_range() -> None:
         ("europe/berlin", "did you mean 'Europe/Berlin'?"),
         ("New York", "did you mean 'America/New_York'?"),
         ("Asia/Calcuta", "did you mean 'Asia/Calcutta'?"),
+        ("Rome", "did you mean 'Europe/Rome'?"),
+        ("PST", "did you mean 'America/Los_Angeles'?"),
+        ("edt", "did you mean 'America/New_York'?"),
+        ("IST ", "did you mean 'Asia/Kolkata'?"),
+        ("UTC+2", "did you mean 'Etc/GMT-2', which is UTC+2?"),
+        ("-05:00", "did you mean 'Etc/GMT+5', which is UTC-5?"),
+        ("+05:30", "such as 'Europe/Berlin'"),
+        ("XST", "such as 'Europe/Berlin'"),
         ("Mars/Olympus", "such as 'Europe/Berlin'"),
         ("", "such as 'Europe/Berlin'"),
         ("../../etc/passwd", "such as 'Europe/Berlin'"),
@@ -145,12 +155,20 @@ def test_a_number_of_many_digits_is_just_out_of_range() -> None:
         (3600, "such as 'Europe/Berlin'"),
     ],
 )
-def test_an_unknown_zone_is_refused_with_the_nearest_name(tz: Any, hint: str) -> None:
+def test_an_unknown_zone_is_refused_with_the_name_that_was_meant(tz: Any, hint: str) -> None:
     with pytest.raises(InvalidZone) as caught:
         cron("0 3 * * *", tz=tz)
     text = str(caught.value)
     assert hint in text
     assert len(text) < 250
+
+
+def test_every_zone_that_a_message_may_name_exists() -> None:
+    offsets = [f"UTC{hours:+}" for hours in range(-12, 15)]
+    for written in [*zones._ABBREVIATIONS, *offsets]:
+        meant = re.search("did you mean '(.+)'", zones.zone_hint(written))
+        assert meant is not None
+        assert zones.zone(meant[1]).key == meant[1]
 
 
 def test_an_unknown_zone_in_front_is_refused_with_the_nearest_name() -> None:
