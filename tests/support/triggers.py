@@ -55,7 +55,15 @@ STEPS = st.builds(
 ATS = st.builds(At, st.lists(INSTANTS, min_size=1, max_size=20).map(tuple))
 RRULES = st.builds(
     RRule,
-    rule=st.sampled_from(["FREQ=DAILY;BYHOUR=2,9", "FREQ=MONTHLY;BYDAY=-1FR", "FREQ=WEEKLY;INTERVAL=2"]),
+    rule=st.sampled_from(
+        [
+            "FREQ=DAILY;BYHOUR=2,9",
+            "FREQ=MONTHLY;BYDAY=-1FR",
+            "FREQ=WEEKLY;INTERVAL=2",
+            "FREQ=MINUTELY;INTERVAL=50",
+            "FREQ=DAILY\nEXDATE;VALUE=DATE:20250301\nRDATE:20280101T120000Z",
+        ]
+    ),
     start=INSTANTS,
     tz=ZONES,
 )

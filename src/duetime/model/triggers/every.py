@@ -35,6 +35,7 @@ from duetime.model.triggers.zones import (
     DAY_SECONDS,
     EPOCH_DAY,
     first_after_wall,
+    read_start,
     shown_wall,
     wall_second_at,
     zone,
@@ -133,6 +134,8 @@ class CalendarSteps(RepeatedTrigger):
     months: int
     tz: str = "UTC"
     missing: Missing = "last"
+    past: int = 0
+    """How many seconds the clock has been set past the wall time of the start, where a gap swallows that."""
 
     def __post_init__(self) -> None:
         expected = "a whole number of months from 1 to 1,200 (100 years)"
@@ -140,6 +143,7 @@ class CalendarSteps(RepeatedTrigger):
         RepeatedTrigger.__post_init__(self)
         if self.missing not in ("last", "skip"):
             raise InvalidTrigger(f"missing must be 'last' or 'skip', not {shown(self.missing)}")
+        check_whole(self.past, what="past", low=0, high=DAY_SECONDS, expected="seconds of up to a day")
         set_fields(self, tz=zone(self.tz).key)
 
     def after(self, instant: Instant) -> Instant | None:
@@ -150,7 +154,7 @@ class CalendarSteps(RepeatedTrigger):
         # Steps are whole seconds on the wall; the fraction of the start rides along.
         fraction = start % SECOND
         place = zone(self.tz)
-        anchor = wall_second_at(place, start)
+        anchor = wall_second_at(place, start) - self.past
         found = first_after_wall(place, instant - fraction, lambda wall: self._first_from(wall, anchor))
         return None if found is None or found + fraction > self.last_instant else found + fraction
 
@@ -174,7 +178,7 @@ class CalendarSteps(RepeatedTrigger):
         told = " ".join(f"{count} {unit}{'s' * (count > 1)}" for count, unit in counts if count)
         text = f"every {told}" if years and months else f"every {told.removeprefix('1 ')}"
         if self.start is not None:
-            wall = shown_wall(wall_second_at(zone(self.tz), self.start))
+            wall = shown_wall(wall_second_at(zone(self.tz), self.start) - self.past)
             text += f", from {wall:%Y-%m-%d %H:%M:%S}"
         text += f", {self.tz}{self.end_in_words()}"
         return f"{text}, where the month has that day" if self.missing == "skip" else text
@@ -256,9 +260,11 @@ def every(
     if months is not None or years is not None:
         if interval is not None or units:
             raise InvalidTrigger("give every() either months and years, or units of elapsed time, not both")
-        number, place = _months(months, years), zone_name_of(tz, start)
+        number, place, past = _months(months, years), zone_name_of(tz, start), 0
+        if start is not None:
+            first, past = read_start(start, zone(place))
         bounds = {"start": first, "end": last, "times": times}
-        return CalendarSteps(months=number, tz=place, missing=missing or "last", **bounds)
+        return CalendarSteps(months=number, tz=place, missing=missing or "last", past=past, **bounds)
     if tz is not None or missing is not None:
         raise InvalidTrigger("tz and missing are for steps on the calendar, such as every(months=1)")
     return Every(interval=_interval(interval, units), start=first, end=last, times=times)

@@ -32,11 +32,8 @@ def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
 def _cron_note(rule: Cron, second: int) -> str | None:
     period = rule.place.period_at(second)
     wall = second + period.offset
-    if wall < period.seen:
-        return f"{_clock(wall)} comes twice on this day (clocks go back); both run, this is the second"
-    if _comes_again(rule.place, period, wall):
-        runs = "both run, this is the first" if rule.fields.floating else "runs the first time only"
-        return f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
+    if (note := _twice_note(rule.place, period, wall, repeats=rule.fields.floating)) is not None:
+        return note
     # What a gap swallows is told with the first occurrence after it.
     if rule.after(period.start * SECOND - 1) != second * SECOND:
         return None
@@ -55,15 +52,26 @@ def _fixed_note(rule: CalendarSteps | RRule, second: int) -> str | None:
     place = zone(rule.tz)
     period = place.period_at(second)
     wall = second + period.offset
-    if _comes_again(place, period, wall):
-        return f"{_clock(wall)} comes twice on this day (clocks go back); runs the first time only"
-    if rule.start is None or second != period.start:
+    repeats = isinstance(rule, RRule) and rule.repeats
+    if (note := _twice_note(place, period, wall, repeats=repeats)) is not None:
+        return note
+    if rule.start is None or second != period.start or repeats:
         return None
     if isinstance(rule, RRule):
         meant = rule.first_from(period.seen)
     else:
-        meant = period.seen + (wall_second_at(place, rule.start) - period.seen) % DAY_SECONDS
+        meant = period.seen + (wall_second_at(place, rule.start) - rule.past - period.seen) % DAY_SECONDS
     return None if meant is None or meant >= wall else f"{_missing(meant, wall)}; runs at {_clock(wall)}"
+
+
+def _twice_note(place: Zone, period: OffsetPeriod, wall: int, *, repeats: bool) -> str | None:
+    """Say that the clock shows a wall time twice, and which of them runs."""
+    runs = None
+    if repeats and wall < period.seen:
+        runs = "both run, this is the second"
+    elif _comes_again(place, period, wall):
+        runs = "both run, this is the first" if repeats else "runs the first time only"
+    return None if runs is None else f"{_clock(wall)} comes twice on this day (clocks go back); {runs}"
 
 
 def _missing(first: int, wall: int, *, others: int = 0) -> str:

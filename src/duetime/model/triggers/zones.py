@@ -7,14 +7,14 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import accumulate, repeat
 from zoneinfo import ZoneInfo, available_timezones
 
 from duetime.errors import InvalidZone
 from duetime.model.text import shown
-from duetime.model.time import EPOCH, LATEST, SECOND, Instant
+from duetime.model.time import EARLIEST, EPOCH, LATEST, SECOND, Instant, from_datetime
 
 DAY_SECONDS = 86_400
 EPOCH_DAY = EPOCH.toordinal()
@@ -174,25 +174,40 @@ def _load_zone(key: str) -> Zone:
 
 
 def first_after_wall(
-    place: Zone, instant: Instant, first_from: Callable[[int], int | None]
+    place: Zone,
+    instant: Instant,
+    first_from: Callable[[int], int | None],
+    *,
+    begun: Instant = EARLIEST,
+    repeats: bool = False,
 ) -> Instant | None:
     """Return the first instant after `instant` at which the clock shows a wall second that `first_from` finds.
 
     As with cron: a wall time that a change of the clock swallows comes once, right after the gap; one that comes
-    twice counts once, the first time.
+    twice counts once, the first time since `begun`. With `repeats` the clock itself is followed: what is swallowed
+    does not come, and what comes twice counts twice.
     """
     second = instant // SECOND
     period = place.period_at(second)
-    wall = first_from(max(second + 1 + period.offset, period.seen))
-    if wall is None:
+    wall = second + 1 + period.offset
+    # What the clock showed before the rule began does not count as shown.
+    if not repeats and place.period_at(begun // SECOND).seen != period.seen:
+        wall = max(wall, period.seen)
+    match = first_from(wall)
+    if match is None:
         return None
     # No clock is a day ahead of UTC or behind it, so that what lies before needs no look.
-    period = place.period_at(max(second, wall - DAY_SECONDS))
-    while wall - period.offset >= period.end:
+    period = place.period_at(max(second, match - DAY_SECONDS))
+    while match - period.offset >= period.end:
         if period.end * SECOND > LATEST:
             return None
         period = place.period_at(period.end)
-    found = max(wall - period.offset, period.start) * SECOND
+        opening = period.start + period.offset
+        if repeats and (opening < period.seen or match < opening):
+            match = first_from(opening)
+            if match is None:
+                return None
+    found = max(match - period.offset, period.start) * SECOND
     return found if found <= LATEST else None
 
 
@@ -213,3 +228,23 @@ def zone_name_of(tz: str | ZoneInfo | None, start: datetime | None) -> str:
         return zone(tz).key
     info = start.tzinfo if isinstance(start, datetime) else None
     return info.key if isinstance(info, ZoneInfo) else "UTC"
+
+
+def read_start(start: datetime, place: Zone) -> tuple[Instant, int]:
+    """Return when the clock reaches the wall time of `start`, and how many seconds it has been set past it by then.
+
+    These are more than none only where a change of the clock in `place` swallows the wall time that was written.
+    """
+    instant = from_datetime(start, what="start")
+    second, fraction = divmod(instant, SECOND)
+    period = place.period_at(second)
+    own = start.tzinfo
+    if not isinstance(own, ZoneInfo) or own.key != place.key:
+        return instant, 0
+    written = (start.replace(tzinfo=UTC) - EPOCH) // timedelta(seconds=1)
+    past = second + period.offset - written
+    if not past:
+        return instant, 0
+    # Python reads such a time by the offset before the gap or, with fold=1, by the one after it.
+    opening = period.start if past > 0 else period.end
+    return opening * SECOND + fraction, opening + place.period_at(opening).offset - written

@@ -11,9 +11,9 @@ from hypothesis import assume, given, strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger, MissingDriver
 from duetime.model.time import LATEST, from_datetime, to_datetime
-from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget
+from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget, Trigger
 from duetime.model.triggers.every import every
-from duetime.model.triggers.rrule import RRule, rrule
+from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import moment, walk
@@ -22,7 +22,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2025, 1, 31, 9, tzinfo=BERLIN)
 
 
-def told(trigger: RRule, after: str = "2025-01-01", count: int = 3) -> list[str]:
+def told(trigger: Trigger, after: str = "2025-01-01", count: int = 3) -> list[str]:
     found = walk(trigger, from_datetime(moment(after)), most=count)
     return [f"{to_datetime(due).astimezone(ZoneInfo(trigger.tz)):%Y-%m-%d %H:%M}" for due in found]
 
@@ -117,8 +117,28 @@ def test_it_agrees_with_a_walk_from_the_very_start(rule: str, start: datetime, a
         ("FREQ=DAILY;;", "expected NAME=VALUE"),
         ("INTERVAL=2", "FREQ is needed, one of YEARLY"),
         ("FREQ=FORTNIGHTLY", "FREQ is needed, one of YEARLY"),
-        ("FREQ=MINUTELY", r"use every\("),
-        ("FREQ=SECONDLY", r"use every\("),
+        ("FREQ=MINUTELY;INTERVAL=52560001", "expected 1 to 52560000"),
+        ("FREQ=SECONDLY;INTERVAL=60;BYSECOND=5", "cannot be: its interval passes over"),
+        ("FREQ=SECONDLY;BYSECOND=5;BYSETPOS=2", "cannot be: BYSETPOS chooses none"),
+        ("FREQ=HOURLY;INTERVAL=168;BYDAY=TU", "never comes"),
+        ("FREQ=DAILY\nRRULE:FREQ=DAILY", r"join two with rrule\("),
+        ("FREQ=DAILY\nDTSTART:20250131T090000Z", "the start is given beside the rule"),
+        ("FREQ=DAILY\nEXRULE:FREQ=WEEKLY", "take dates away with EXDATE"),
+        ("EXDATE:20250131T090000Z", "expected NAME=VALUE"),
+        ("FREQ=DAILY\nEXDATE:soon", "a date or time such as 20301231"),
+        ("FREQ=DAILY\nEXDATE", "a date or time such as 20301231"),
+        ("FREQ=DAILY\nEXDATE:20250230", "a date or time such as 20301231"),
+        ("FREQ=DAILY\nEXDATE;VALUE=DATE:20250201T090000", "a date or time such as 20301231"),
+        ("FREQ=DAILY\nRDATE;VALUE=PERIOD:20250201T090000/PT1H", "write for example RDATE;TZID="),
+        ("FREQ=DAILY\nEXDATE;X-FOO=1:20250201", "write for example EXDATE;TZID="),
+        ("FREQ=DAILY\nEXDATE;TZID=Mars/Olympus:20250201T090000", "unknown time zone"),
+        ("FREQ=DAILY\nEXDATE;TZID=Europe/Riga:20250201T090000Z", "TZID goes with the time of a wall clock"),
+        ("FREQ=DAILY\nEXDATE;TZID=Europe/Riga:20250201", "TZID goes with the time of a wall clock"),
+        ("FREQ=DAILY\nRDATE:20250130T090000", "RDATE:20250130T090000 lies before the start"),
+        ("FREQ=DAILY\nRDATE:20250131T075959Z", "RDATE:20250131T075959Z lies before the start"),
+        ("FREQ=DAILY\nRDATE:" + ",".join(["20250201"] * 1_001), "at most 1,000 dates, not 1,001"),
+        ("FREQ=DAILY;UNTIL=20250202\nEXDATE:20250131,20250201,20250202", "never comes"),
+        ("FREQ=DAILY\nEXDATE:" + "2" * 100_000, "a text such as"),
         ("FREQ=DAILY;FREQ=DAILY", "given twice"),
         ("FREQ=DAILY;COUNT=3", r"rrule\(\.\.\.\)\.at_most\(10\)"),
         ("FREQ=DAILY;INTERVAL=0", "expected 1 to 36500"),
@@ -183,6 +203,47 @@ def test_the_stored_form_does_not_change() -> None:
     }
 
 
+def test_a_week_without_a_day_has_the_day_of_the_start() -> None:
+    # Week 20 of 2025 begins on 12 May; 31 January is a Friday.
+    for rule in ("FREQ=YEARLY;BYWEEKNO=20", "FREQ=MONTHLY;BYWEEKNO=20", "FREQ=WEEKLY;BYWEEKNO=20"):
+        assert told(rrule(rule, start=START)) == ["2025-05-16 09:00", "2026-05-15 09:00", "2027-05-21 09:00"]
+    assert told(rrule("FREQ=DAILY;BYWEEKNO=20", start=START))[:2] == ["2025-05-12 09:00", "2025-05-13 09:00"]
+    named = rrule("FREQ=YEARLY;BYWEEKNO=20;BYDAY=MO,TU", start=START)
+    assert told(named) == ["2025-05-12 09:00", "2025-05-13 09:00", "2026-05-11 09:00"]
+
+
+def test_a_start_in_a_gap_comes_right_after_it_and_keeps_its_wall_time() -> None:
+    trigger = rrule("FREQ=DAILY", start=datetime(2025, 3, 30, 2, 30, tzinfo=BERLIN))
+    assert told(trigger) == ["2025-03-30 03:00", "2025-03-31 02:30", "2025-04-01 02:30"]
+    assert trigger.describe() == "FREQ=DAILY, from 2025-03-30 02:30:00, Europe/Berlin"
+    assert trigger_from_spec(trigger.to_spec()) == trigger
+    assert told(trigger_from_spec(trigger.to_spec())) == told(trigger)
+    weekly = rrule("FREQ=WEEKLY", start=datetime(2025, 3, 30, 2, 30, fold=1, tzinfo=BERLIN))
+    assert told(weekly, count=2) == ["2025-03-30 03:00", "2025-04-06 02:30"]
+    several = rrule("FREQ=DAILY;BYMINUTE=15,45", start=datetime(2025, 3, 30, 2, 30, tzinfo=BERLIN))
+    assert told(several) == ["2025-03-30 03:00", "2025-03-31 02:15", "2025-03-31 02:45"]
+
+
+def test_a_start_just_after_a_gap_stays_where_it_is() -> None:
+    trigger = rrule("FREQ=DAILY", start=moment("2025-03-30T01:30"), tz=BERLIN)
+    assert told(trigger, count=2) == ["2025-03-30 03:30", "2025-03-31 03:30"]
+
+
+@pytest.mark.parametrize("minute", [0, 30])
+def test_a_start_in_the_second_of_two_equal_hours_is_the_first_occurrence_all_the_same(minute: int) -> None:
+    start = datetime(2025, 10, 26, 2, minute, fold=1, tzinfo=BERLIN)
+    tomorrow = datetime(2025, 10, 27, 2, minute, tzinfo=BERLIN)
+    daily = rrule("FREQ=DAILY", start=start)
+    assert walk(daily, 0, most=2) == [from_datetime(start), from_datetime(tomorrow)]
+    twice = rrule("FREQ=DAILY;BYMINUTE=0,30,59", start=start)
+    later = [each for each in (0, 30, 59) if each >= minute]
+    found = walk(twice, 0, most=len(later) + 1)
+    assert [to_datetime(due) for due in found] == [
+        *(start.replace(minute=each).astimezone(UTC) for each in later),
+        tomorrow.replace(minute=0).astimezone(UTC),
+    ]
+
+
 def test_a_far_start_costs_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[datetime] = []
     original = dateutil.rrule.rrule.__iter__
@@ -192,9 +253,9 @@ def test_a_far_start_costs_no_walk(monkeypatch: pytest.MonkeyPatch) -> None:
             taken.append(found)
             yield found
 
-    trigger = rrule("FREQ=HOURLY", start=datetime(1970, 1, 1, tzinfo=UTC))
+    trigger = rrule("FREQ=DAILY", start=datetime(1970, 1, 1, tzinfo=UTC))
     monkeypatch.setattr(dateutil.rrule.rrule, "__iter__", counted)
-    assert trigger.next_after(moment("2900-01-01T00:30")) == moment("2900-01-01T01:00")
+    assert trigger.next_after(moment("2900-01-01T00:30")) == moment("2900-01-02T00:00")
     assert 1 <= len(taken) <= 2
 
 

@@ -10,7 +10,9 @@ from hypothesis import given, strategies as st
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.time import LATEST, from_datetime, to_datetime
+from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import CalendarSteps, Every, every
+from duetime.model.triggers.preview import clock_change_note
 from duetime.model.triggers.specs import trigger_from_spec
 from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, INSTANTS, ZONES, moment, walk
@@ -18,7 +20,7 @@ from tests.support.triggers import BEGIN, INSTANTS, ZONES, moment, walk
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def told(trigger: CalendarSteps, after: str, count: int) -> list[str]:
+def told(trigger: Trigger, after: str, count: int) -> list[str]:
     found = walk(trigger, from_datetime(moment(after)), most=count)
     return [f"{to_datetime(due).astimezone(ZoneInfo(trigger.tz)):%Y-%m-%d %H:%M}" for due in found]
 
@@ -68,6 +70,24 @@ def test_a_start_in_the_second_of_two_equal_hours_is_the_first_occurrence_all_th
     trigger = every(months=1, start=start)
     assert trigger.next_after(start - timedelta(days=1)) == start.astimezone(UTC)
     assert trigger.next_after(start) == datetime(2025, 11, 26, 2, 30, tzinfo=BERLIN)
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+def test_a_start_in_a_gap_comes_right_after_it_and_keeps_its_wall_time(fold: int) -> None:
+    trigger = every(months=1, start=datetime(2025, 3, 30, 2, 30, 0, 250_000, fold=fold, tzinfo=BERLIN))
+    assert told(trigger, "2025-01-01", 3) == ["2025-03-30 03:00", "2025-04-30 02:30", "2025-05-30 02:30"]
+    assert trigger.start == from_datetime(moment("2025-03-30T01:00:00.25"))
+    assert trigger.describe() == "every month, from 2025-03-30 02:30:00, Europe/Berlin"
+    assert trigger_from_spec(trigger.to_spec()) == trigger
+    assert told(trigger_from_spec(trigger.to_spec()), "2025-01-01", 3) == told(trigger, "2025-01-01", 3)
+    note = clock_change_note(trigger, trigger.start)
+    assert note == "02:30 does not exist on this day (clocks go forward); runs at 03:00"
+
+
+def test_the_wall_time_of_a_start_in_another_zone_is_that_of_its_instant() -> None:
+    start = datetime(2025, 3, 30, 2, 30, tzinfo=BERLIN)
+    trigger = every(months=1, start=start, tz="Asia/Tokyo")
+    assert told(trigger, "2025-01-01", 2) == ["2025-03-30 10:30", "2025-04-30 10:30"]
 
 
 def test_fractions_of_a_second_ride_along() -> None:
