@@ -35,6 +35,7 @@ from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.specs import schedule_trigger, trigger_from_text
 from duetime.runtime.running.handler import Handler, with_current_gate
+from duetime.runtime.running.results import result_decoder
 from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle
@@ -57,7 +58,7 @@ from duetime.scheduler.schedule_files import (
     export_schedules,
     import_schedules,
 )
-from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments, result_reader
+from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments
 from duetime.stores.base import JobFilter, Store
 
 
@@ -199,7 +200,7 @@ class Schedules:
             schedule = self._with_arguments(schedule, *call_arguments(args, kwargs))
         job = scheduled_job(schedule, None, due_at=None, in_turn=in_turn(schedule, several=True))
         handler = self._registry.handlers.get(schedule.task)
-        reader = msgspec.json.decode if handler is None else result_reader(handler)
+        reader = msgspec.json.decode if handler is None else result_decoder(handler.function)
         entry = AuditEntry(verb="trigger", target=name, who=asks, detail={"job": job.id})
         return await self._client.enqueue(Call[Any](job, reader, entry))
 

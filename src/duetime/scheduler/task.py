@@ -21,6 +21,8 @@ from duetime.model.states import State
 from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
 from duetime.model.text import shown
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.json_values import read_text
+from duetime.runtime.running.results import result_decoder
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.portal import BlockingPortal
 
@@ -118,7 +120,7 @@ def _read_value(text: str, kind: Any) -> object:
     """Read a text as a parameter's type; what does not fit is left for the task's own check to name."""
     try:
         if kind is not Any:
-            return msgspec.convert(text, kind, strict=False)
+            return read_text(text, kind)
     except (msgspec.ValidationError, TypeError):
         pass
     try:
@@ -183,7 +185,7 @@ class Request(Generic[P, R]):
         self._client = client
         self.tx = options.tx
         """The caller's own transaction that the request is stored in."""
-        self._read = result_reader(handler)
+        self._read = result_decoder(handler.function)
         self._terms = options.over(handler.options.terms)
         self._common = _common_fields(handler, options, self._terms)
 
@@ -285,28 +287,6 @@ def _common_fields(handler: Handler, given: JobOptions, terms: JobTerms) -> tupl
     priority = defaults.priority if given.priority is None else given.priority
     rest = (given.at, given.delay, queue, priority, defaults.on_crash, given.retries, given.timeout)
     return NewJob("", "", "", *rest, terms=terms, key=given.key, expires_at=given.expires_at)[3:]
-
-
-def result_reader(handler: Handler) -> Callable[[str], Any]:
-    """Return what reads the stored results of a task."""
-    return functools.partial(_decode_result, handler)
-
-
-def _decode_result(handler: Handler, text: str) -> Any:
-    kind = _return_type(handler.function)
-    return msgspec.json.decode(text) if kind is None else msgspec.json.decode(text, type=kind)
-
-
-@functools.lru_cache(maxsize=1024)
-def _return_type(function: Callable[..., Any]) -> Any | None:
-    """Return the annotated result type where JSON can be rebuilt into it."""
-    try:
-        hints: Mapping[str, Any] = typing.get_type_hints(function, include_extras=True)
-        kind = hints["return"]
-        msgspec.json.Decoder(kind)
-    except (KeyError, NameError, TypeError, ValueError, AttributeError):
-        return None
-    return kind
 
 
 class TaskDecorator(Protocol):

@@ -14,6 +14,7 @@ import msgspec
 from duetime.errors import InvalidArguments
 from duetime.model.text import counted
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.json_values import encode_json
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -175,4 +176,4 @@ def _pairs(values: Mapping[str, object]) -> str:
 
 
 def _as_json(value: object) -> object:
-    return msgspec.json.decode(msgspec.json.encode(value))
+    return msgspec.json.decode(encode_json(value))

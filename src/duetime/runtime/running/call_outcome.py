@@ -19,7 +19,7 @@ from duetime.model.outcome import (
 )
 from duetime.model.time import Micros, describe_duration
 from duetime.runtime.error_text import describe_error, describe_text, describe_traceback
-from duetime.runtime.running.arguments import encode_result
+from duetime.runtime.running.results import encode_result
 
 _NO_RESULT: Final = Succeeded()
 """What most calls come to."""
