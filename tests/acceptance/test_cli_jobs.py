@@ -8,10 +8,12 @@ import re
 import signal
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from duetime import Scheduler
+from duetime.cli import output
 from duetime.model.time import DAY, SECOND
 from duetime.scheduler import jobs as releasing
 from duetime.testing.conformance.kit import hire, put, take_one
@@ -204,6 +206,83 @@ def test_a_worker_that_does_not_give_a_job_back_is_told_of(
     job_id = asyncio.run(claim_ahead())
     result = duetime("jobs", "release", job_id, *URL)
     assert (result.exit_code, "does not give it back; --force" in result.stdout) == (1, True)
+
+
+def test_jobs_are_deleted_by_id(folder: Path) -> None:
+    ids = [duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip() for _ in range(2)]
+    refused = duetime("jobs", "delete", *ids, *URL)
+    assert (refused.exit_code, "say --yes" in refused.stderr) == (2, True)
+    result = duetime("jobs", "delete", *ids, "unknown", "--dry-run", *URL)
+    told = [f"{job_id}  would be deleted" for job_id in ids] + ["unknown  there is no such job"]
+    assert (result.exit_code, result.stdout.splitlines()) == (3, told)
+    assert len(from_json("jobs", "list", *URL)) == 2
+    assert from_json("jobs", "delete", *ids, "--yes", *URL) == dict.fromkeys(ids, "deleted")
+    assert from_json("jobs", "list", *URL) == []
+
+
+@pytest.mark.parametrize("command", ["delete", "purge"])
+def test_what_a_worker_has_is_not_deleted(folder: Path, command: str) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    with worker() as process:
+        until(process, "slow began")
+        which = (job_id,) if command == "delete" else ("--task", "shop.slow")
+        result = duetime("jobs", command, *which, "--yes", *URL)
+        assert (result.exit_code, "with a worker; cancel" in result.stdout) == (1, True)
+        foreseen = duetime("jobs", command, *which, "--dry-run", *URL)
+        assert (foreseen.exit_code, "with a worker; cancel" in foreseen.stdout) == (1, True)
+        assert from_json("jobs", "show", job_id, *URL)["state"] == "running"
+
+
+def test_a_customer_is_forgotten(folder: Path) -> None:
+    for name in ("Ann", "Bob", "1", "Ann"):
+        duetime("enqueue", "shop:scheduler", "shop.greet", f"name={name}", "times=2")
+    duetime("enqueue", "shop:scheduler", "shop.plain", "value=Ann")
+
+    def purge(*conditions: str) -> Any:
+        return from_json("jobs", "purge", *conditions, "--yes", *URL)
+
+    ann = ("--argument", "name=Ann", "--argument", "times=2")
+    foreseen = duetime("jobs", "purge", *ann, "--dry-run", *URL)
+    assert (foreseen.exit_code, foreseen.stdout) == (0, "would delete 2 jobs\n")
+    assert duetime("jobs", "purge", *ann, *URL).exit_code == 2
+    assert purge(*ann) == {"deleted": 2, "running": 0, "dry_run": False}
+    assert purge("--argument", "name=1") == {"deleted": 0, "running": 0, "dry_run": False}
+    assert purge("--argument", 'name="1"', "--state", "pending")["deleted"] == 1
+    assert purge("--task", "shop.plain", "--queue", "default", "--since", "1h")["deleted"] == 1
+    assert [job["arguments"]["name"] for job in from_json("jobs", "list", *URL)] == ["Bob"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "said"),
+    [
+        ((), "say which jobs to delete"),
+        (("--tag", ""), "tag is empty"),
+        (("--argument", "name"), "is no NAME=VALUE"),
+        (("--argument", "name=Ann", "--argument", "name=Bob"), "given twice"),
+        (("--state", "lost"), "lost"),
+    ],
+)
+def test_a_purge_of_nothing_in_particular_is_refused(
+    folder: Path, conditions: tuple[str, ...], said: str
+) -> None:
+    duetime("enqueue", "shop:scheduler", "shop.slow")
+    result = duetime("jobs", "purge", *conditions, "--yes", *URL)
+    assert (result.exit_code, said in result.stderr) == (2, True), result.stderr
+    assert len(from_json("jobs", "list", *URL)) == 1
+
+
+@pytest.mark.parametrize("command", ["delete", "purge"])
+@pytest.mark.parametrize("right", [True, False])
+def test_on_a_terminal_it_is_asked_what_is_to_be_deleted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, *, right: bool
+) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
+    monkeypatch.setattr(output, "is_interactive", lambda: True)
+    which, wanted = ((job_id,), job_id) if command == "delete" else (("--queue", "default"), "1")
+    result = duetime("jobs", command, *which, *URL, stdin=f"{wanted if right else 'all'}\n")
+    assert result.exit_code == (0 if right else 2)
+    assert ("would delete 1 job\n" in result.stderr) == (command == "purge")
+    assert len(from_json("jobs", "list", *URL)) == (not right)
 
 
 @pytest.mark.covers("retention")

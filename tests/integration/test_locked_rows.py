@@ -100,6 +100,7 @@ async def interfere(store: Store, _clock: FakeClock) -> None:
     running, waiting = await claim(store), await put(store, queue=OWN)
     await store.snooze([waiting], delay=MINUTE)
     await store.cancel([waiting], reason="no")
+    await store.delete([waiting])
     await store.release([running.job_id], force=True)
 
 

@@ -218,7 +218,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
             "duetime_jobs_occurrence",
         ),
         (SQL.forget, {"rows": FORGET}, "duetime_jobs_pkey"),
-        (SQL.prune_jobs, {"rows": ROW}, "duetime_jobs_pkey"),
+        (SQL.delete_jobs, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.held_by, {"worker": "w"}, "duetime_jobs_running"),
         (SQL.claims_under, {"worker": "w", "claim_id": "c", "now": DUE}, "duetime_jobs_running"),
         (SQL.orphans, {"now": DUE}, "duetime_jobs_running"),
@@ -272,7 +272,7 @@ async def write_logs(connection: Connection) -> None:
     [
         (SQL.drop_logs, {"rows": DROP}),
         (SQL.logs, {"job_id": job_id(1), "fence": 0, "line": 0}),
-        (SQL.prune_logs, {"rows": ROW}),
+        (SQL.delete_logs, {"rows": ROW}),
     ],
     ids=lambda value: value.name if isinstance(value, Statement) else "",
 )

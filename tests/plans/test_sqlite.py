@@ -123,7 +123,7 @@ def test_a_heartbeat_costs_the_same_with_many_more_jobs_due_of_whatever_task(
         SQL.replace_keyed,
         SQL.free_keys,
         SQL.forget,
-        SQL.prune_jobs,
+        SQL.delete_jobs,
     ],
     ids=lambda statement: statement.name,
 )
@@ -164,7 +164,7 @@ def test_what_was_chosen_is_taken_where_it_was_found(connection: sqlite3.Connect
         (SQL.prunable, "sqlite_autoindex_duetime_jobs_1 (id>?)"),
         (SQL.latest_occurrences, "duetime_jobs_occurrence (schedule=?"),
         (SQL.past_occurrences, "duetime_jobs_occurrence (schedule=? AND occurrence<?)"),
-        (SQL.prune_attempts, "PRIMARY KEY (job_id=?)"),
+        (SQL.delete_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.forget_attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.tally_waiting, "duetime_jobs_claim (queue=? AND priority=? AND due_at<?)"),

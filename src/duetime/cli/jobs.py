@@ -25,10 +25,10 @@ from duetime.cli.command import (
     target_command,
     watch_command,
 )
+from duetime.cli.job_writing import criteria_options, delete, purge
 from duetime.cli.output import Answer, ExitCode
 from duetime.errors import JobNotFound, ScheduleNotFound
-from duetime.model.job import JobId, JobKind
-from duetime.model.queues import Registry
+from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
@@ -56,7 +56,7 @@ _TEXTS = {"finished": "has ended", "unknown": "there is no such job"}
 
 @click.group()
 def jobs() -> None:
-    """List, show and follow jobs, cancel them, run them again.
+    """List, show and follow jobs, cancel them, run them again, delete them.
 
     \b
       duetime jobs list --state failed
@@ -64,22 +64,17 @@ def jobs() -> None:
       duetime jobs tail 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs cancel 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs rerun 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
+      duetime jobs purge --tag customer-17 --dry-run
     """  # noqa: D301
+
+
+for command in (delete, purge):
+    jobs.add_command(command)
 
 
 @jobs.command("list")
 @client_command
-@click.option("--task", help="Only jobs of this task.")
-@click.option("--state", type=click.Choice([*map(str, State)]), help="Only jobs in this state.")
-@click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry.")
-@click.option("--queue", help="Only jobs in this queue.")
-@click.option("--schedule", help="Only jobs of this schedule.")
-@click.option(
-    "--kind", type=click.Choice([*map(str, JobKind)]), help="Only what schedules made, or what they did not."
-)
-@click.option("--key", help="Only jobs with this key.")
-@click.option("--tag", help="Only jobs with this tag.")
-@option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z.")
+@criteria_options
 @click.option("--limit", type=int, default=50, help="At most this many, up to 1000.")
 @click.option("--cursor", help="The next page, as the page before has told it.")
 async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:

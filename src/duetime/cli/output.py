@@ -211,8 +211,7 @@ async def ask_each(names: Iterable[str], act: Action, texts: Mapping[str, str], 
 
 def confirm(expected: str, *, what: str, done: str) -> None:
     """Ask the user to type a text; raise `CommandFailure` for another one, and where there is no terminal."""
-    if not is_interactive():
-        raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first")
+    check_interactive()
     given = click.prompt(f"This cannot be undone. Type the {what}", err=True)
     if given != expected:
         raise CommandFailure(f"{given!r} is not {expected!r}; nothing was {done}")
@@ -221,6 +220,12 @@ def confirm(expected: str, *, what: str, done: str) -> None:
 def shows_colours() -> bool:
     """Whether standard output is a terminal, and the user has not asked for no colours."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def check_interactive() -> None:
+    """Raise `CommandFailure` where no one can be asked."""
+    if not is_interactive():
+        raise CommandFailure("this cannot be undone; say --yes, or --dry-run to see first")
 
 
 def is_interactive() -> bool:

@@ -1,4 +1,4 @@
-"""Jobs as a client sees them: read page by page, cancelled, released, run again and pruned."""
+"""Jobs as a client sees them: read page by page, cancelled, released, run again, deleted and pruned."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, TypedDict, TypeVar, Unpack
+from typing import Any, Final, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
-from duetime.errors import InvalidCursor, InvalidOption, JobActive, JobEnded
+from duetime.errors import InvalidArguments, InvalidCursor, InvalidOption, JobActive, JobEnded
 from duetime.model.ids import new_job_id
 from duetime.model.job import JobId, JobKind
 from duetime.model.queues import Registry
@@ -19,7 +19,7 @@ from duetime.model.reports import LogPart, with_gaps
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, Retention, check_keep_per_schedule
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, job_once_more
-from duetime.model.task import JobOptionValues, job_options
+from duetime.model.task import JobOptionValues, check_known, job_options
 from duetime.model.text import check_reason, check_text, shown
 from duetime.model.time import (
     SECOND,
@@ -34,9 +34,17 @@ from duetime.model.worker import CommandKind, NewCommand
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
-from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of
+from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, json_or_text
 from duetime.scheduler.task import Call, EnqueueClient
-from duetime.stores.base import CancelAnswer, JobFilter, PruneResult, ReleaseAnswer, SnoozeAnswer, Store
+from duetime.stores.base import (
+    CancelAnswer,
+    DeleteAnswer,
+    JobFilter,
+    PruneResult,
+    ReleaseAnswer,
+    SnoozeAnswer,
+    Store,
+)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
@@ -46,8 +54,8 @@ _CURSOR_MARK: Final = "jobs:"
 """What tells a cursor from other text."""
 
 
-class JobQuery(TypedDict, total=False):
-    """What users may write in `scheduler.jobs.list(...)`."""
+class JobCriteria(TypedDict, total=False):
+    """What users may write to say which jobs they mean."""
 
     task: str | None
     state: State | str | None
@@ -59,8 +67,22 @@ class JobQuery(TypedDict, total=False):
     tag: str | None
     since: datetime | Duration | None
     """The earliest time of enqueueing; a duration counts back from now."""
+
+
+class JobQuery(JobCriteria, total=False):
+    """What users may write in `scheduler.jobs.list(...)`."""
+
     limit: int
     cursor: str | None
+
+
+class DeletedJobs(NamedTuple):
+    """What came of a request to delete jobs."""
+
+    deleted: int
+    """How many went, or would have gone."""
+    running: int
+    """How many stayed because a worker has them."""
 
 
 class Page(list[T]):
@@ -74,13 +96,11 @@ class Page(list[T]):
 
 def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
     """Check what a user asked for."""
-    for name in query:
-        if name not in (options := sorted(JobQuery.__optional_keys__)):
-            raise InvalidOption(f"unknown option {name!r}; options are {', '.join(options)}")
+    check_known(query, JobQuery.__optional_keys__)
     named: dict[str, Any] = {name: query.get(name) for name in ("task", "queue", "schedule", "key", "tag")}
     for name, asked in named.items():
-        if isinstance(asked, str):
-            check_text(asked, what=name)
+        if asked is not None and not check_text(asked, what=name):
+            raise InvalidOption(f"{name} is empty; leave it out for jobs of any {name}")
     since, cursor = query.get("since"), query.get("cursor")
     return JobFilter(
         **named,
@@ -91,6 +111,25 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
         before=None if cursor is None else read_cursor(cursor),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
     )
+
+
+def _as_json(arguments: Mapping[str, object]) -> dict[str, bytes]:
+    """Write values as they are stored; equal values, equal text."""
+    if not isinstance(arguments, Mapping):
+        raise InvalidArguments(f"arguments must be a dict such as {{'user_id': 17}}, not {shown(arguments)}")
+    try:
+        return {name: msgspec.json.encode(value, order="deterministic") for name, value in arguments.items()}
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidArguments(f"arguments={shown(arguments)} cannot be written as JSON: {error}") from None
+
+
+def _was_given(job: StoredJob, wanted: Mapping[str, bytes]) -> bool:
+    """Whether a job has these arguments, perhaps among others."""
+    if not wanted:
+        return True
+    given = json_or_text(job.payload)
+    found = cast("dict[str, object]", given) if isinstance(given, dict) else {}
+    return found.keys() >= wanted.keys() and _as_json({name: found[name] for name in wanted}) == wanted
 
 
 def read_cursor(cursor: str) -> JobId:
@@ -154,10 +193,12 @@ def _answer_without_worker(job: StoredJob) -> ReleaseAnswer | None:
 
 
 ON_REQUEST = "cancelled on request"
+_DELETED_AT_ONCE: Final = 500
+"""How many jobs one step looks at and deletes, so that others never wait long for the database."""
 
 
 class Jobs:
-    """Reads, cancels, postpones and reruns jobs."""
+    """Reads, cancels, postpones, reruns and deletes jobs."""
 
     def __init__(self, store: Callable[[], Store], *, client: EnqueueClient) -> None:
         self._store = store
@@ -180,6 +221,52 @@ class Jobs:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
         store = self._store()
         return attempts_of(await find_job(store, job_id), await store.attempts(job_id))
+
+    async def delete(self, job_id: JobId) -> None:
+        """Remove a job that waits or has ended, with its tries, log, result and key, as if it had never been.
+
+        Nothing is called back. Raises `JobActive` when a worker has it, and `JobNotFound`.
+        """
+        match (await self._store().delete([job_id]))[job_id]:
+            case DeleteAnswer.RUNNING:
+                raise JobActive(
+                    f"job {job_id} is with a worker; cancel it first, and delete it when it has ended"
+                )
+            case DeleteAnswer.UNKNOWN:
+                raise job_not_found(job_id)
+            case DeleteAnswer.DELETED:
+                pass
+
+    async def delete_many(
+        self,
+        *,
+        arguments: Mapping[str, object] | None = None,
+        dry_run: bool = False,
+        **criteria: Unpack[JobCriteria],
+    ) -> DeletedJobs:
+        """Remove all jobs that meet the criteria and wait or have ended, in small steps; tell how many went and stayed.
+
+        `arguments` names some of the arguments that they were enqueued with. A dry run only counts. What is enqueued
+        meanwhile stays.
+        """
+        check_known(criteria, JobCriteria.__optional_keys__)
+        wanted = _as_json(arguments or {})
+        if not wanted and all(value is None for value in criteria.values()):
+            raise InvalidOption("say which jobs to delete, e.g. jobs.delete_many(tag='customer-17')")
+        store = self._store()
+        where = job_filter(cast("JobQuery", {**criteria, "limit": _DELETED_AT_ONCE}), now=await store.now())
+        deleted = running = 0
+        while found := await store.find(where):
+            where = replace(where, before=found[-1].id)
+            meant = {job.id: job.state for job in found if _was_given(job, wanted)}
+            if dry_run:
+                held = list(meant.values()).count(State.RUNNING)
+                deleted, running = deleted + len(meant) - held, running + held
+            else:
+                answers = list((await store.delete([*meant])).values())
+                deleted += answers.count(DeleteAnswer.DELETED)
+                running += answers.count(DeleteAnswer.RUNNING)
+        return DeletedJobs(deleted, running)
 
     async def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job: `cancelled` at once when pending, `requested` when claimed, `finished` when it has ended.

@@ -110,7 +110,7 @@ class Scheduler:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """Reads, cancels, postpones and reruns jobs."""
+        """Reads, cancels, postpones, reruns and deletes jobs."""
         return Jobs(self._opened, client=self)
 
     @cached_property

@@ -53,7 +53,7 @@ def blocking_enqueue(
 
 
 class BlockingJobs(BlockingVerbs[Jobs]):
-    """Reads, cancels, postpones and reruns jobs."""
+    """Reads, cancels, postpones, reruns and deletes jobs."""
 
     get = blocking(Jobs.get)
     list = blocking(Jobs.list)
@@ -65,6 +65,8 @@ class BlockingJobs(BlockingVerbs[Jobs]):
     logs = blocking(Jobs.logs)
     snooze = blocking(Jobs.snooze)
     release = blocking(Jobs.release)
+    delete = blocking(Jobs.delete)
+    delete_many = blocking(Jobs.delete_many)
     rerun = blocking_enqueue(Jobs.rerun)
 
 

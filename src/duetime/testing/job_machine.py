@@ -46,6 +46,16 @@ class JobMachine(StoreMachine):
         expected = self.model.cancel(ids, reason="off")
         assert self.run(self.store.cancel(ids, reason="off")) == expected
 
+    @precondition(lambda self: len(self.model.jobs) > 1)
+    @rule(which=some)
+    def delete(self, which: int) -> None:
+        """Somebody deletes a job, and asks again."""
+        job_id = pick(self.model.jobs, which)
+        for _ in range(2):
+            expected = self.model.delete(job_id)
+            assert self.run(self.store.delete([job_id])) == {job_id: expected}
+        self.before = {known: job for known, job in self.before.items() if known in self.model.jobs}
+
     @precondition(lambda self: self.model.jobs)
     @rule(which=some, delay=st.sampled_from([0, LEASE]))
     def snooze(self, which: int, delay: int) -> None:

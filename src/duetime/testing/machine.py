@@ -226,7 +226,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     def decide(self, claim: Claim, outcome: Outcome) -> Settlement:
         """The real decision for an outcome."""
-        started_at = self.model.jobs[claim.job_id].record.started_at
+        job = self.model.jobs.get(claim.job_id)
+        started_at = None if job is None else job.record.started_at
         rng = random.Random(0)
         return decide(claim, outcome, policy=POLICY, started_at=started_at, now=self.clock.now(), rng=rng)
 

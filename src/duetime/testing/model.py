@@ -18,7 +18,7 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerId
-from duetime.stores.base import CancelAnswer, ClaimRequest
+from duetime.stores.base import CancelAnswer, ClaimRequest, DeleteAnswer
 
 UNTOUCHED: dict[str, Any] = {
     **dict.fromkeys(("fence", "failures", "crashes", "blames"), 0),
@@ -114,6 +114,16 @@ class JobModel:
     def cancel(self, ids: Iterable[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel what waits, flag what is held."""
         return {job_id: self._cancel(self.jobs.get(job_id), reason) for job_id in ids}
+
+    def delete(self, job_id: JobId) -> DeleteAnswer:
+        """Forget what nobody holds."""
+        if (job := self.jobs.get(job_id)) is None:
+            return DeleteAnswer.UNKNOWN
+        if job.record.state is State.RUNNING:
+            return DeleteAnswer.RUNNING
+        del self.jobs[job_id]
+        self.tries = [tried for tried in self.tries if tried[0] != job_id]
+        return DeleteAnswer.DELETED
 
     def snooze(self, job_id: JobId, *, delay: Micros) -> bool:
         """Put off what waits."""

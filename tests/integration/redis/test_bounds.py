@@ -14,7 +14,7 @@ from duetime.model.job import JobTerms, Key
 from duetime.model.limits import Gate
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.stores.base import CancelAnswer, ClaimRequest, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base import CancelAnswer, ClaimRequest, DeleteAnswer, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.redis import control, enqueue as enqueuing, runs as running, workers as working
 from duetime.stores.redis.runs import RedisLimitSurvey, read_survey
 from duetime.stores.redis.store import RedisStore
@@ -261,7 +261,8 @@ async def test_long_lists_of_jobs_are_read_and_changed_in_pieces(
         assert await store.snooze(twice, delay=SECOND) == dict.fromkeys(ids, SnoozeAnswer.SNOOZED)
         assert await store.cancel(twice, reason="off") == dict.fromkeys(ids, CancelAnswer.CANCELLED)
         assert [record.id for record in await store.get(ids)] == ids
-    assert {call.verb for call in calls} == {"standing", "release", "snooze", "cancel", "get"}
+        assert await store.delete(twice) == dict.fromkeys(ids, DeleteAnswer.DELETED)
+    assert {call.verb for call in calls} == {"standing", "release", "snooze", "cancel", "get", "delete"}
     # A release reads a job when it is taken away, and when that is settled.
     assert max(call.reads() for call in calls if call.verb != "standing") <= 2 * 10
 

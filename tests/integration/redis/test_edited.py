@@ -125,7 +125,7 @@ async def test_what_stands_before_and_behind_it_is_started_and_looked_up(
 
 @pytest.mark.parametrize("how", [*EDITS, *BLANKS])
 @pytest.mark.parametrize("terms", [JobTerms(), CALLING], ids=["alone", "calls back"])
-async def test_what_stands_before_and_behind_it_is_put_off_and_cancelled(
+async def test_what_stands_before_and_behind_it_is_put_off_cancelled_and_deleted(
     store: Store, client: Any, how: str, terms: JobTerms
 ) -> None:
     first, odd, last = ids = await store_three(store, terms=terms)
@@ -133,6 +133,7 @@ async def test_what_stands_before_and_behind_it_is_put_off_and_cancelled(
     for answers in (await store.snooze(ids, delay=SECOND), await store.cancel(ids, reason="off")):
         assert answers[odd] == "unknown"
     assert {record.state for record in await store.get([first, last])} == {State.CANCELLED}
+    assert await store.delete(ids) == {first: "deleted", odd: "unknown", last: "deleted"}
 
 
 @pytest.mark.parametrize("how", EDITS)

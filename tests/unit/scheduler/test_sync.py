@@ -56,6 +56,14 @@ def test_a_blocking_caller_pages_through_jobs_and_their_tries(scheduler: Schedul
     assert scheduler.sync.jobs.attempts(handles[0].id) == []
 
 
+def test_a_blocking_caller_deletes(scheduler: Scheduler) -> None:
+    task = scheduler.task(double)
+    handles = [task.options(tags=["a"]).sync.enqueue(number) for number in range(3)]
+    scheduler.sync.jobs.delete(handles[0].id)
+    assert scheduler.sync.jobs.delete_many(tag="a", arguments={"number": 1}) == (1, 0)
+    assert [job.id for job in scheduler.sync.jobs.list()] == [handles[2].id]
+
+
 def test_a_blocking_caller_prunes(scheduler: Scheduler) -> None:
     scheduler.sync.jobs.cancel(scheduler.task(double).sync.enqueue(4).id)
     assert scheduler.sync.prune(older_than="1d") == 0

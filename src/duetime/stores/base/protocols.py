@@ -24,6 +24,7 @@ from duetime.stores.base.values import (
     CancelAnswer,
     Capabilities,
     ClaimRequest,
+    DeleteAnswer,
     DoctorCheck,
     DueSchedules,
     Hint,
@@ -307,6 +308,10 @@ class ControlStore(Protocol):
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
+        ...
+
+    async def delete(self, ids: Sequence[JobId]) -> Mapping[JobId, DeleteAnswer]:
+        """Remove jobs that no worker has, waiting or ended, with their attempts, logs and keys; nothing is called back."""
         ...
 
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:

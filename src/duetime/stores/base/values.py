@@ -208,6 +208,14 @@ class CancelAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
+class DeleteAnswer(StrEnum):
+    """What became of a request to delete a job."""
+
+    DELETED = "deleted"
+    RUNNING = "running"
+    UNKNOWN = "unknown"
+
+
 class SnoozeAnswer(StrEnum):
     """What became of a request to put a job off."""
 

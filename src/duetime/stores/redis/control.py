@@ -1,4 +1,4 @@
-"""What people do to jobs and queues: cancel, snooze, release, pause, limit, purge, prune."""
+"""What people do to jobs and queues: cancel, delete, snooze, release, pause, limit, purge, prune."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant, Micros
-from duetime.stores.base import CancelAnswer, Hint, PruneResult, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base import CancelAnswer, DeleteAnswer, Hint, PruneResult, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.base.jobs import given_back
 from duetime.stores.redis import rows
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
 
-A = TypeVar("A", CancelAnswer, SnoozeAnswer, ReleaseAnswer)
+A = TypeVar("A", CancelAnswer, DeleteAnswer, SnoozeAnswer, ReleaseAnswer)
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _JOBS_PER_CALL: Final = 1_000
@@ -45,6 +45,10 @@ class RedisControl(RedisStorePart):
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         return await _in_pieces(ids, partial(self._cancel, reason=clean_text(reason)))
 
+    async def delete(self, ids: Sequence[JobId]) -> Mapping[JobId, DeleteAnswer]:
+        """Remove jobs that no worker has."""
+        return await _in_pieces(ids, self._delete)
+
     async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         """Put pending jobs off."""
         return await _in_pieces(ids, partial(self._snooze, delay=delay))
@@ -52,6 +56,10 @@ class RedisControl(RedisStorePart):
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
         return await _in_pieces(ids, partial(self._release, force=force))
+
+    async def _delete(self, ids: Sequence[JobId]) -> Mapping[JobId, DeleteAnswer]:
+        facts, _ = await self._calls.write("delete", {"ids": ids}, rows=len(ids))
+        return dict(zip(ids, map(DeleteAnswer, facts["answers"]), strict=True))
 
     async def _snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
         facts, _ = await self._calls.write("snooze", {"ids": ids, "delay": delay, "latest": LATEST})

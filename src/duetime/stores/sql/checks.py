@@ -54,7 +54,7 @@ def _write_and_remove(sql: Statements) -> Script[None]:
     job_id, text = new_job_id(), random.randbytes(_WRITTEN_ON_TRIAL // 2).hex()
     kept = (job_id, 1, "", 0, None, None, "doctor", None, text)
     yield Query(sql.add_attempts, {"rows": encode_batch([kept])})
-    yield Query(sql.prune_attempts, {"rows": encode_batch([(job_id,)])})
+    yield Query(sql.delete_attempts, {"rows": encode_batch([(job_id,)])})
 
 
 def examine_postgres(*, pooled: bool) -> Script[list[DoctorCheck]]:

@@ -1,4 +1,4 @@
-"""What operators do to single jobs: cancel, put off, take back from their workers."""
+"""What operators do to single jobs: cancel, delete, put off, take back from their workers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from duetime.model.states import State
 from duetime.model.text import clean_text
 from duetime.model.time import LATEST, Micros
 from duetime.model.worker import WorkerId
-from duetime.stores.base import CancelAnswer, Hint, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base import CancelAnswer, DeleteAnswer, Hint, ReleaseAnswer, SnoozeAnswer
 from duetime.stores.base.jobs import given_back
-from duetime.stores.sql.driver import Query
+from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.settling import callbacks, settle
 from duetime.stores.sql.statements.loader import Statements
@@ -31,6 +31,16 @@ class SqlJobControl(SqlSubject):
     def cancel(self, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         return (yield from cancel(self._sql, ids, reason=reason))
+
+    @write(rows=len)
+    def delete(self, ids: Sequence[JobId]) -> HintingScript[Mapping[JobId, DeleteAnswer]]:
+        """Remove jobs that no worker has."""
+        gone = yield from delete(self._sql, ids)
+        answers = dict.fromkeys(ids, DeleteAnswer.UNKNOWN)
+        if len(gone) < len(answers):
+            known = yield Query(self._sql.standing, {"rows": encode_batch((job_id,) for job_id in ids)})
+            answers |= {row[0]: DeleteAnswer.RUNNING for row in known}
+        return answers | dict.fromkeys(gone, DeleteAnswer.DELETED)
 
     @write(rows=len)
     def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> HintingScript[Mapping[JobId, SnoozeAnswer]]:
@@ -84,6 +94,16 @@ def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> HintingScri
         yield insertion(sql, called)
         yield Hint("jobs")
     return answers
+
+
+def delete(sql: Statements, ids: Iterable[JobId]) -> Script[list[JobId]]:
+    """Remove the jobs that no worker has, with their attempts and logs; return which."""
+    found = yield Query(sql.delete_jobs, {"rows": encode_batch((job_id,) for job_id in ids)})
+    gone: list[JobId] = [row[0] for row in found]
+    listed = encode_batch((job_id,) for job_id in gone)
+    yield Query(sql.delete_attempts, {"rows": listed})
+    yield Query(sql.delete_logs, {"rows": listed})
+    return gone
 
 
 def worker_hints(names: Iterable[WorkerId]) -> HintingScript[None]:

@@ -12,6 +12,18 @@ FROM {each rows: id text} AS r
 WHERE {named} AND CASE WHEN {jobs}.state IN ('pending', 'running') THEN true ELSE false END
 RETURNING {jobs}.id, {jobs}.state, {jobs}.worker, {jobs}.callbacks
 
+-- name: delete_jobs
+-- Remove what no worker has.
+DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+  AND CASE WHEN state = 'running' THEN false ELSE true END
+RETURNING id
+
+-- name: delete_attempts
+DELETE FROM {attempts} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
+
+-- name: delete_logs
+DELETE FROM {logs} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
+
 -- name: snooze
 UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > :last THEN :latest
                                 WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + :delay

@@ -11,6 +11,7 @@ from duetime.model.states import State
 from duetime.model.time import DAY, Instant
 from duetime.stores.base import PruneResult
 from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.job_control import delete
 from duetime.stores.sql.statements.rows import encode_batch
 from duetime.stores.sql.verbs import SqlSubject, read, write
 
@@ -67,10 +68,7 @@ class SqlRetention(SqlSubject):
             yield Query(self._sql.forget, {"rows": encode_batch(notes)})
             failed = [(job.id,) for job in found.outlived if job.state is State.FAILED]
             yield Query(self._sql.forget_attempts, {"rows": encode_batch(failed)})
-        listed = encode_batch((job_id,) for job_id in found.gone)
-        yield Query(self._sql.prune_attempts, {"rows": listed})
-        yield Query(self._sql.prune_logs, {"rows": listed})
-        return len((yield Query(self._sql.prune_jobs, {"rows": listed})))
+        return len((yield from delete(self._sql, found.gone)))
 
     @write(rows=None)
     def _prune_workers(self, *, before: Instant) -> Script[None]:

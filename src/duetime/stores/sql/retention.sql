@@ -26,13 +26,3 @@ WHERE {named} AND {jobs}.finished_at IS NOT NULL
 UPDATE {attempts} SET error = NULL, traceback = NULL
 FROM {each rows: id text} AS r
 WHERE {attempts}.job_id = r.id
-
--- name: prune_attempts
-DELETE FROM {attempts} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
-
--- name: prune_logs
-DELETE FROM {logs} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
-
--- name: prune_jobs
-DELETE FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r) AND finished_at IS NOT NULL
-RETURNING id

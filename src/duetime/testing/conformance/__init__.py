@@ -78,7 +78,7 @@ from duetime.testing.conformance.blocking import TestBlocking
 from duetime.testing.conformance.callbacks import TestCallbacks
 from duetime.testing.conformance.claim import TestClaim, TestClaimAhead
 from duetime.testing.conformance.commands import TestCommands
-from duetime.testing.conformance.control import TestCancel, TestQueues
+from duetime.testing.conformance.control import TestCancel, TestDelete, TestQueues
 from duetime.testing.conformance.enqueue import TestEnqueue
 from duetime.testing.conformance.fencing import TestFencing
 from duetime.testing.conformance.firing import TestFire
@@ -132,6 +132,7 @@ __all__ = [
     "TestClaim",
     "TestClaimAhead",
     "TestCommands",
+    "TestDelete",
     "TestDueSchedules",
     "TestEnqueue",
     "TestEntries",

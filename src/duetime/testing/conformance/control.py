@@ -1,16 +1,31 @@
-"""Operators can cancel, pause and tidy up, and are told what came of it."""
+"""Operators can cancel, delete and pause, and are told what came of it."""
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
+from duetime.model.job import JobTerms, Key
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
+from duetime.model.reports import NewLogPart
 from duetime.model.retry import fixed
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.stores.base import CancelAnswer, Store
+from duetime.stores.base import CancelAnswer, DeleteAnswer, JobFilter, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
+from duetime.testing.conformance.callbacks import ALL
+from duetime.testing.conformance.kit import (
+    finish,
+    hire,
+    job,
+    occurrence_job,
+    outcomes,
+    put,
+    read,
+    take,
+    take_one,
+)
 from duetime.testing.conformance.suite import StoreSuite
 
 
@@ -134,6 +149,122 @@ class TestCancel(StoreSuite):
         await finish(store, claim, Interrupted(reason="stop"), now=clock.advance(1))
         record = await read(store, claim.job_id)
         assert (record.started_at, record.worker) == (begun, "w1")
+
+
+class TestDelete(StoreSuite):
+    """`delete`."""
+
+    async def test_a_job_that_has_ended_goes_with_its_tries_and_its_log(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        job_id, other = await put(store, priority=0), await put(store)
+        for outcome in (Failed(error="boom"), Failed(error="again", final=True)):
+            claim, *_ = claims = await take(store, limit=2)
+            await store.report([], [NewLogPart(one.token, 1, 1, "a line") for one in claims])
+            for one in claims:
+                await finish(store, one, outcome, now=clock.now(), policy=fixed(5, 0))
+        assert await store.delete([claim.job_id]) == {job_id: DeleteAnswer.DELETED}
+        assert await store.get([job_id]) == []
+        assert await outcomes(store, job_id) == []
+        assert await store.logs(job_id) == []
+        assert await store.counts() == {("default", State.FAILED): 1}
+        assert [record.id for record in await store.find(JobFilter(state=State.FAILED))] == [other]
+        assert await outcomes(store, other) == ["error"]
+        assert len(await store.logs(other)) == 2
+
+    @pytest.mark.parametrize("gate", [None, "g"])
+    async def test_a_job_that_waits_goes_and_is_not_handed_out(self, store: Store, gate: str | None) -> None:
+        await hire(store, "w1")
+        job_id = await put(store, terms=JobTerms(gate=gate))
+        assert await store.delete([job_id]) == {job_id: DeleteAnswer.DELETED}
+        assert await take(store) == []
+        assert (await store.census(most=10)).tallies == []
+        assert await store.find(JobFilter(state=State.PENDING)) == []
+
+    @pytest.mark.parametrize("ahead", [0, SECOND])
+    async def test_a_job_that_a_worker_has_stays_and_goes_on(
+        self, store: Store, clock: FakeClock, ahead: int
+    ) -> None:
+        await hire(store, "w1")
+        await put(store, delay=5 if ahead else 0)
+        claim = await take_one(store, ahead=ahead)
+        before = await read(store, claim.job_id)
+        assert await store.delete([claim.job_id]) == {claim.job_id: DeleteAnswer.RUNNING}
+        assert await read(store, claim.job_id) == before
+        assert await finish(store, claim, now=clock.now()) == {claim.token}
+        assert await store.delete([claim.job_id]) == {claim.job_id: DeleteAnswer.DELETED}
+
+    async def test_each_job_of_a_batch_gets_its_own_answer(self, store: Store) -> None:
+        await hire(store, "w1")
+        running = await put(store)
+        await take_one(store)
+        waiting, skipped = await put(store), await put(store, state=State.SKIPPED)
+        assert await store.delete([waiting, "nothing", running, skipped]) == {
+            waiting: DeleteAnswer.DELETED,
+            "nothing": DeleteAnswer.UNKNOWN,
+            running: DeleteAnswer.RUNNING,
+            skipped: DeleteAnswer.DELETED,
+        }
+        assert await store.delete([waiting]) == {waiting: DeleteAnswer.UNKNOWN}
+        assert await store.delete([]) == {}
+
+    async def test_more_jobs_than_one_statement_takes_go_in_one_call(self, store: Store) -> None:
+        ids = await store.enqueue([job() for _ in range(2_500)])
+        assert await store.delete(ids) == dict.fromkeys(ids, DeleteAnswer.DELETED)
+        assert await store.counts() == {}
+
+    @pytest.mark.parametrize("ended", [False, True])
+    async def test_its_key_is_free_at_once(self, store: Store, clock: FakeClock, *, ended: bool) -> None:
+        key = Key(value="k", keep=60 * SECOND)
+        await hire(store, "w1")
+        job_id = await put(store, key=key)
+        if ended:
+            await finish(store, await take_one(store), now=clock.now())
+        assert await put(store, key=key) == job_id
+        await store.delete([job_id])
+        assert await put(store, key=key) != job_id
+
+    async def test_an_occurrence_leaves_no_trace_in_its_schedule(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        gone, kept = occurrence_job("s", clock.now() + 1), occurrence_job("s", clock.now() + 2)
+        await store.enqueue([gone, kept])
+        await store.delete([gone.id])
+        past = await store.past_occurrences("s", until=clock.now() + 9, limit=9)
+        assert [record.id for record in past] == [kept.id]
+        assert [record.id for record in await store.find(JobFilter(schedule="s"))] == [kept.id]
+
+    async def test_nothing_is_called_back(self, store: Store) -> None:
+        await store.delete([await put(store, terms=ALL)])
+        assert await store.counts() == {}
+
+    async def test_a_claim_that_was_settled_before_cannot_bring_it_back(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        claim = await take_one(store)
+        await finish(store, claim, now=clock.now())
+        await store.delete([claim.job_id])
+        assert await finish(store, claim, Failed(error="boom"), now=clock.now()) == frozenset()
+        await store.report([], [NewLogPart(claim.token, 1, 1, "a line")])
+        assert await store.logs(claim.job_id) == []
+        assert await store.counts() == {}
+
+    @pytest.mark.covers("purge-takes-running")
+    async def test_a_job_is_either_claimed_or_deleted(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        for _ in range(20):
+            ids = await store.enqueue([job() for _ in range(10)])
+            claims, answers = await asyncio.gather(take(store, limit=5), other.delete(ids))
+            claimed = {claim.job_id for claim in claims}
+            assert claimed == {one for one, answer in answers.items() if answer is DeleteAnswer.RUNNING}
+            assert {record.id for record in await store.get(ids)} == claimed
+            for claim in claims:
+                assert await finish(store, claim, now=clock.now()) == {claim.token}
 
 
 class TestQueues(StoreSuite):

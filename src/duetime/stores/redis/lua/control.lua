@@ -51,6 +51,15 @@ verb('cancel', FREES, function(asked)
   return reply({answers = answers, workers = told}, undecided)
 end)
 
+-- Remove jobs that no worker has.
+verb('delete', FREES, function(asked)
+  return reply({answers = collect(asked.ids, function(id)
+    local job = rows.read_whole(id)
+    if not job then return 'unknown' end
+    return job.state == 'running' and 'running' or rows.remove(id, job) and 'deleted'
+  end)})
+end)
+
 -- Postpone jobs that no worker has claimed.
 verb('snooze', WRITES, function(asked)
   local answers = {}

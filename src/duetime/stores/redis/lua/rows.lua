@@ -296,9 +296,9 @@ function rows.note_progress(id, fraction, note)
   if not note then redis.call('HDEL', key('job', id), 'progress_note') end
 end
 
--- Remove a job with all that belongs to it.
-function rows.remove(id)
-  local job = rows.read(id)
+-- Remove a job with all that belongs to it. `job`: the whole row, if it was read.
+function rows.remove(id, job)
+  job = job or rows.read(id)
   insist_on(job)
   move(FOR_GOOD, id, job, NONE)
   reindex(id, job, NONE)

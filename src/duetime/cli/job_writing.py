@@ -1,0 +1,133 @@
+"""`duetime jobs delete` and `purge`: jobs removed by id or by what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Unpack
+
+import click
+
+from duetime.cli.command import (
+    PendingAnswer,
+    all_options,
+    client_command,
+    dry_run_option,
+    job_ids_argument,
+    option,
+)
+from duetime.cli.output import Answer, ExitCode, ask_each, check_interactive, confirm, say
+from duetime.model.job import JobKind
+from duetime.model.queues import Registry
+from duetime.model.states import State
+from duetime.model.text import counted
+from duetime.scheduler.jobs import DeletedJobs, JobCriteria
+from duetime.scheduler.records import json_or_text
+from duetime.scheduler.scheduler import Scheduler
+
+criteria_options = all_options(
+    click.option("--task", help="Only jobs of this task."),
+    click.option("--state", type=click.Choice([*map(str, State)]), help="Only jobs in this state."),
+    click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry."),
+    click.option("--queue", help="Only jobs in this queue."),
+    click.option("--schedule", help="Only jobs of this schedule."),
+    click.option(
+        "--kind",
+        type=click.Choice([*map(str, JobKind)]),
+        help="Only what schedules made, or what they did not.",
+    ),
+    click.option("--key", help="Only jobs with this key."),
+    click.option("--tag", help="Only jobs with this tag."),
+    option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z."),
+)
+"""Which jobs are meant."""
+_yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
+@click.command()
+@client_command
+@job_ids_argument
+@_yes_option
+@dry_run_option
+def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run: bool) -> PendingAnswer:
+    """Remove jobs that wait or have ended, with all that is known about them.
+
+    On a terminal the id is asked for, or how many there are; elsewhere --yes is needed. `-` reads ids from standard
+    input. Exits with 3 when a job does not exist, and else with 1 when a worker has one.
+    """
+    if not (yes or dry_run):
+        what = "id of the job" if len(job_ids) == 1 else "number of jobs"
+        confirm(job_ids[0] if len(job_ids) == 1 else str(len(job_ids)), what=what, done="deleted")
+
+    async def act(job_id: str) -> str:
+        if not dry_run:
+            await scheduler.jobs.delete(job_id)
+            return "deleted"
+        return "active" if (await scheduler.jobs.get(job_id)).state is State.RUNNING else "would be deleted"
+
+    texts = {"unknown": "there is no such job", "active": "is with a worker; cancel it first"}
+    return ask_each(job_ids, act, texts)
+
+
+def _read_argument(text: str) -> tuple[str, object]:
+    name, separator, value = text.partition("=")
+    if not name or not separator:
+        raise click.BadParameter(f"{text!r} is no NAME=VALUE, such as user_id=17")
+    return name, json_or_text(value)
+
+
+@click.command()
+@client_command
+@criteria_options
+@option(
+    "--argument",
+    "NAME=VALUE",
+    "Only jobs with this argument, as JSON or else as text; may be repeated.",
+    type=_read_argument,
+    multiple=True,
+)
+@_yes_option
+@dry_run_option
+def purge(
+    scheduler: Scheduler,
+    *,
+    argument: tuple[tuple[str, object], ...],
+    yes: bool,
+    dry_run: bool,
+    **criteria: Unpack[JobCriteria],
+) -> PendingAnswer:
+    """Remove all jobs that meet every condition and wait or have ended, with all that is known about them.
+
+    Those that workers have stay, and it exits with 1: cancel them, and purge again. On a terminal it is said how many
+    would go, and that number is asked for; elsewhere --yes is needed.
+
+    \b
+      duetime jobs purge --tag customer-17 --dry-run
+      duetime jobs purge --task shop.send_email --argument user_id=17 --yes
+    """  # noqa: D301
+    arguments = dict(argument)
+    if len(arguments) < len(argument):
+        raise click.UsageError("an argument is given twice; a job has one value of each")
+    if not (yes or dry_run):
+        check_interactive()
+        with closing(scheduler.sync):
+            found = scheduler.sync.jobs.delete_many(arguments=arguments, dry_run=True, **criteria)
+        for line in _purge_lines(found, dry_run=True):
+            say(line, err=True)
+        confirm(str(found.deleted), what="number of jobs to delete", done="deleted")
+
+    async def work() -> Answer:
+        done = await scheduler.jobs.delete_many(arguments=arguments, dry_run=dry_run, **criteria)
+        return Answer(
+            values={**done._asdict(), "dry_run": dry_run},
+            lines=_purge_lines(done, dry_run=dry_run),
+            code=ExitCode.FAILURE if done.running else ExitCode.OK,
+        )
+
+    return work()
+
+
+def _purge_lines(found: DeletedJobs, *, dry_run: bool) -> Iterator[str]:
+    yield f"{'would delete' if dry_run else 'deleted'} {counted(found.deleted, 'job')}"
+    if found.running:
+        yield f"{counted(found.running, 'job')} with a worker; cancel what runs, and purge again"
