@@ -79,7 +79,7 @@ async def test_what_stands_before_and_behind_it_is_handed_out(store: Store, clie
     first, odd, last = await store_three(store)
     await edit(client, odd, how)
     assert [claim.job_id for claim in await take(store)] == [first, last]
-    assert (await check(store, "rows")).detail.startswith("1 jobs")
+    assert (await check(store, "rows")).detail.startswith("1 job ")
 
 
 @pytest.mark.parametrize("how", EDITS)
@@ -216,7 +216,7 @@ async def test_the_next_job_of_a_schedule_is_stored_though_one_before_was_edited
         State.CANCELLED,
         State.PENDING,
     ]
-    assert (await check(store, "rows")).detail.startswith("1 jobs")
+    assert (await check(store, "rows")).detail.startswith("1 job ")
 
 
 @pytest.mark.parametrize("how", EDITS)
