@@ -77,8 +77,9 @@ format: $(INSTALLED) ## Format, and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(INSTALLED) ## Write the generated page of docs/ anew
+docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 	$(BIN)/python -m tools.failure_modes
+	$(BIN)/python -m tools.tables
 
 # Tests start hundreds of processes: where Python may not keep bytecode, each of them would compile everything anew.
 compiled: $(INSTALLED)

@@ -12,11 +12,21 @@ from typing import NamedTuple, cast
 from duetime.errors import InvalidTransaction, SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
-from duetime.stores.sql.statements.loader import Dialect, PlaceholderFiller, Statements, files, fragments
+from duetime.stores.sql.statements.loader import (
+    ColumnTexts,
+    Dialect,
+    PlaceholderFiller,
+    Statements,
+    files,
+    fragments,
+)
 from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE
 from duetime.version import VERSION
 
 _COMMENT_LINE = re.compile(r"^--.*$", re.MULTILINE)
+_STATEMENT_END = re.compile(r";[ \t]*(?:\n(?! )|$)")
+_TABLE = re.compile(r"^CREATE TABLE \{(\w+)\} \($(.*?)^\)", re.MULTILINE | re.DOTALL)
+_COLUMN = re.compile(r"^    (\w+) .* -- (.*)$", re.MULTILINE)
 
 
 class Migration(NamedTuple):
@@ -27,19 +37,34 @@ class Migration(NamedTuple):
     text: str
 
     def statements(self) -> list[str]:
-        """Split the text at the semicolons that end its statements."""
+        """Split the text at the semicolons that end its statements; behind others comes an indented line."""
         bare = _COMMENT_LINE.sub("", self.text)
-        return [part.strip() for part in re.split(r";\s*(?:\n|$)", bare) if part.strip()]
+        return [part.strip() for part in _STATEMENT_END.split(bare) if part.strip()]
 
 
 @cache
 def migrations(dialect: Dialect, namespace: str) -> tuple[Migration, ...]:
-    """Return every step, oldest first, with the table names of a namespace; a dialect may have a file of its own for one."""
+    """Return every step, oldest first, with the table names of a namespace; a dialect may have a file of its own for one.
+
+    The comments in the shared file say what the columns hold, on all databases.
+    """
     fill = PlaceholderFiller(dialect, namespace, {**fragments(dialect), "code": VERSION})
-    folders = (".", dialect.folder)
-    found = {file.stem.partition("_"): file for folder in folders for file in files(folder, "migrations")}
-    steps = sorted(found.items())
-    return tuple(Migration(int(n), name, fill(file.read_text("utf-8"))) for (n, _, name), file in steps)
+    shared, own = _texts("."), _texts(dialect.folder)
+    return tuple(
+        Migration(int(n), name, fill(dialect.commented(own.get(step, text), column_texts(text))))
+        for step, text in sorted(shared.items())
+        for n, _, name in [step.partition("_")]
+    )
+
+
+def _texts(folder: str) -> dict[str, str]:
+    return {file.stem: file.read_text("utf-8") for file in files(folder, "migrations")}
+
+
+def column_texts(text: str) -> ColumnTexts:
+    """Return what the comments of a step say of each column."""
+    tables = _TABLE.findall(text)
+    return {(table, column): said for table, body in tables for column, said in _COLUMN.findall(body)}
 
 
 def read_status(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatus]:

@@ -1,21 +1,26 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from subprocess import PIPE
 
+import asyncpg
 import pytest
 
 from duetime.errors import SchemaMismatch, StoreUnusable
 from duetime.stores.base import SchemaStatus, Store
 from duetime.stores.open import open_store
-from duetime.stores.sql.schema import Migration, pending_sql
+from duetime.stores.sql.schema import Migration, column_texts, pending_sql
+from duetime.stores.sql.statements.loader import FOLDER
 from duetime.stores.sql.store import SqlStore
 from duetime.testing.conformance.kit import hire, put, take
+from tests.support.mariadb import connected, fetch
 
 pytestmark = pytest.mark.no_tables
 
@@ -163,6 +168,50 @@ def test_many_processes_may_open_a_new_database_at_once(sql_url: str) -> None:
         process.stdin.flush()
     answers = [process.communicate(timeout=50) for process in processes]
     assert [found for found, _ in answers] == ["1\n"] * 5, answers
+
+
+COMMENTS = column_texts((FOLDER / "migrations/0001_first.sql").read_text("utf-8"))
+SHOWN_BY_POSTGRES = """
+    SELECT c.relname, a.attname, col_description(c.oid, a.attnum) FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid
+    WHERE c.relname LIKE 'duetime%' AND c.relkind = 'r' AND a.attnum > 0
+"""
+SHOWN_BY_MARIADB = """
+    SELECT table_name, column_name, column_comment FROM information_schema.columns WHERE table_schema = database()
+"""
+ONLY_ON_MARIADB = {
+    ("jobs", "gated"), ("jobs", "held_key"), ("hints", "slot"), ("hints", "told"), ("hints", "said"),
+}  # fmt: skip
+
+
+async def test_every_column_says_what_it_holds_and_the_same_in_every_database(sql_url: str) -> None:
+    await closed(open_store(sql_url))
+    found = await shown_comments(sql_url)
+    assert [column for column, said in found.items() if not said] == []
+    own = ONLY_ON_MARIADB if sql_url.startswith("mariadb") else set()
+    assert {column: said for column, said in found.items() if column not in own} == COMMENTS
+    assert own <= found.keys()
+
+
+async def shown_comments(url: str) -> dict[tuple[str, str], str | None]:
+    """What a database says of each column to someone who looks at a table."""
+    if url.startswith("sqlite"):
+        return dict(comments_in_file(Path(url.removeprefix("sqlite:///"))))
+    if url.startswith("mariadb"):
+        async with connected(url) as connection:
+            rows = await fetch(connection, SHOWN_BY_MARIADB)
+    else:
+        session = await asyncpg.connect(url, statement_cache_size=0)
+        rows = await session.fetch(SHOWN_BY_POSTGRES)
+        await session.close()
+    return {(table.removeprefix("duetime_"), column): said for table, column, said in rows}
+
+
+def comments_in_file(path: Path) -> Iterator[tuple[tuple[str, str], str | None]]:
+    with closing(sqlite3.connect(path)) as file:
+        for name, sql in file.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall():
+            for (column,) in file.execute("SELECT name FROM pragma_table_info(?)", [name]):
+                said = re.search(rf"^    {column} .* -- (.*)$", sql, re.MULTILINE)
+                yield (name.removeprefix("duetime_"), column), None if said is None else said[1]
 
 
 async def closed(store: Store) -> None:

@@ -1,59 +1,58 @@
 -- The first tables. Instants are integer microseconds since 1970 in UTC.
 
 CREATE TABLE {meta} (
-    version integer PRIMARY KEY,
-    name {key_text} NOT NULL,
-    code text NOT NULL,
-    applied_at bigint NOT NULL,
-    -- Tells one store from another.
-    store_id text
+    version integer PRIMARY KEY, -- The version of the tables, rising; 0 for the note that the work goes on elsewhere.
+    name {key_text} NOT NULL, -- What the step is called.
+    code text NOT NULL, -- The release that took it; in the note, where the work goes on.
+    applied_at bigint NOT NULL, -- When that was, in microseconds since 1970.
+    store_id text -- Tells one store from another.
 );
 
 CREATE TABLE {jobs} (
-    id {job_id},
-    task {key_text} NOT NULL,
-    payload text NOT NULL,
-    queue {key_text} NOT NULL,
-    priority smallint NOT NULL,
-    state text NOT NULL CHECK ({known_state}),
-    due_at bigint NOT NULL,
-    created_at bigint NOT NULL,
-    started_at bigint,
-    finished_at bigint,
-    worker {key_text},
-    claim_id {key_text},
-    fence bigint NOT NULL DEFAULT 0,
-    failures integer NOT NULL DEFAULT 0,
-    crashes integer NOT NULL DEFAULT 0,
-    blames integer NOT NULL DEFAULT 0,
-    on_crash text NOT NULL,
-    retries integer,
-    timeout bigint,
-    result text,
-    result_error text,
-    error text,
-    traceback text,
-    reason text,
-    cancel_requested_at bigint,
-    cancel_reason text,
-    schedule {key_text},
-    occurrence bigint,
-    span_first bigint,
-    span_count integer NOT NULL DEFAULT 1,
-    waits integer NOT NULL DEFAULT 0,
-    unique_key {key_text},
-    keep_key bigint,
-    key_until bigint,
-    key_held smallint NOT NULL DEFAULT 1,
-    tags text,
-    parent {key_text},
-    callbacks text,
-    expires_at bigint,
-    progress real,
-    progress_note text,
-    result_ttl bigint,
-    failure_ttl bigint,
-    gate {key_text}
+    id {job_id}, -- Rises with the time of enqueueing.
+    task {key_text} NOT NULL, -- The name under which its function is registered.
+    payload text NOT NULL, -- Its arguments by name, as JSON.
+    queue {key_text} NOT NULL, -- Where it waits.
+    priority smallint NOT NULL, -- From 0, which is served first, to 9.
+    state text NOT NULL CHECK ({known_state}), -- pending and running are live, all others are final.
+    due_at bigint NOT NULL, -- When it may start, in microseconds since 1970.
+    created_at bigint NOT NULL, -- When it was enqueued, in microseconds since 1970.
+    started_at bigint, -- When its run began, in microseconds since 1970; empty while it waits or is only claimed.
+    finished_at bigint, -- When it came to a final state, in microseconds since 1970.
+    worker {key_text}, -- The worker that has it, or had it last.
+    claim_id {key_text}, -- Under which claim the worker has it; made up by the worker.
+    fence bigint NOT NULL DEFAULT 0, -- Rises with every claim; what is written for an earlier one is refused.
+    failures integer NOT NULL DEFAULT 0, -- How many tries have failed.
+    crashes integer NOT NULL DEFAULT 0, -- How many workers have died while it ran.
+    blames integer NOT NULL DEFAULT 0, -- How many of them died with it as the only suspect.
+    on_crash text NOT NULL, -- What follows when its worker dies: retry or fail.
+    retries integer, -- How often it is tried again; empty: as its task says.
+    timeout bigint, -- How long a try may take, in microseconds; empty: as its task says.
+    result text, -- What it returned, as JSON.
+    result_error text, -- Why there is no result although it succeeded.
+    error text, -- What went wrong at the last try, in a line.
+    traceback text, -- Where that was.
+    reason text, -- Why it failed, was cancelled or was skipped.
+    cancel_requested_at bigint, -- When its worker was asked to stop it, in microseconds since 1970.
+    cancel_reason text, -- Why it is to stop.
+    schedule {key_text}, -- The schedule that made it.
+    occurrence bigint, -- For which occurrence it stands, in microseconds since 1970; empty: made by hand.
+    span_first bigint, -- The first of several occurrences that share this record, in microseconds since 1970.
+    span_count integer NOT NULL DEFAULT 1, -- How many occurrences share this record.
+    waits integer NOT NULL DEFAULT 0, -- For how many other jobs it waits.
+    unique_key {key_text}, -- No other job of its task may have the same key.
+    keep_key bigint, -- How long it keeps the key past its end, in microseconds.
+    key_until bigint, -- Until when it keeps the key in any case, in microseconds since 1970.
+    key_held smallint NOT NULL DEFAULT 1, -- 0 once another job has taken the key over.
+    tags text, -- Between bars: |a|b|.
+    parent {key_text}, -- The job that it repeats, or whose end it was called for.
+    callbacks text, -- The jobs to make when it ends, as JSON.
+    expires_at bigint, -- When it is skipped if it has not started, in microseconds since 1970.
+    progress real, -- How far it has come, from 0 to 1.
+    progress_note text, -- What it is doing, in its own words.
+    result_ttl bigint, -- How long its result is kept, in microseconds; empty: as long as its record.
+    failure_ttl bigint, -- How long its error is kept, in microseconds; empty: as long as its record.
+    gate {key_text} -- The limit that it waits for or runs under.
 ) {job_storage};
 
 -- What can be claimed without asking a limit: each queue and priority is an ordered range.
@@ -87,52 +86,49 @@ CREATE INDEX {jobs}_gated_due ON {jobs} (due_at)
 WHERE gate IS NOT NULL AND state = 'pending' AND waits = 0 AND due_at >= 0;
 
 CREATE TABLE {attempts} (
-    job_id {key_text} NOT NULL,
-    fence bigint NOT NULL,
-    worker {key_text},
-    due_at bigint NOT NULL,
-    started_at bigint,
-    ended_at bigint NOT NULL,
-    outcome text NOT NULL,
-    error text,
-    traceback text,
+    job_id {key_text} NOT NULL, -- The job.
+    fence bigint NOT NULL, -- The fence of the claim.
+    worker {key_text}, -- The worker that had it.
+    due_at bigint NOT NULL, -- When it might start, in microseconds since 1970.
+    started_at bigint, -- When it began, in microseconds since 1970; empty if it never did.
+    ended_at bigint NOT NULL, -- When it ended, in microseconds since 1970.
+    outcome text NOT NULL, -- Why the job was tried again.
+    error text, -- What went wrong, in a line.
+    traceback text, -- Where that was.
     PRIMARY KEY (job_id, fence)
 ) {key_storage};
 
 CREATE TABLE {schedules} (
-    name {key_text} NOT NULL PRIMARY KEY,
-    task {key_text} NOT NULL,
-    payload text NOT NULL,
-    trigger_spec text NOT NULL,
-    declared text NOT NULL,
-    queue {key_text} NOT NULL,
-    priority smallint NOT NULL,
-    on_crash text NOT NULL,
-    retries integer,
-    timeout bigint,
-    overlap text NOT NULL,
-    overlap_limit integer,
-    misfire text NOT NULL DEFAULT 'latest',
-    misfire_window bigint NOT NULL,
-    misfire_limit integer NOT NULL DEFAULT 100,
-    pause_after integer,
-    -- Failures before this instant do not count towards a pause.
-    streak_from bigint NOT NULL DEFAULT 0,
-    owner text NOT NULL,
-    paused_at bigint,
-    paused_reason text,
-    paused_by text,
-    paused_until bigint,
-    -- Since when no code declares it any more.
-    parked_at bigint,
-    fired_through bigint NOT NULL,
-    next_at bigint,
-    -- How many jobs it has made.
-    made bigint NOT NULL DEFAULT 0,
-    rev integer NOT NULL DEFAULT 1,
-    created_at bigint NOT NULL,
-    updated_at bigint NOT NULL,
-    options text
+    name {key_text} NOT NULL PRIMARY KEY, -- What it is called.
+    task {key_text} NOT NULL, -- The name under which the function of its jobs is registered.
+    payload text NOT NULL, -- The arguments of its jobs by name, as JSON.
+    trigger_spec text NOT NULL, -- When it fires, as JSON.
+    declared text NOT NULL, -- What code has declared, as JSON; empty if none has.
+    queue {key_text} NOT NULL, -- Where its jobs wait.
+    priority smallint NOT NULL, -- That of its jobs, from 0, which is served first, to 9.
+    on_crash text NOT NULL, -- What follows when the worker of a job dies: retry or fail.
+    retries integer, -- How often a job is tried again; empty: as its task says.
+    timeout bigint, -- How long a try may take, in microseconds; empty: as its task says.
+    overlap text NOT NULL, -- What happens when the job before has not ended: skip, queue_one, queue_all, cancel_running or allow.
+    overlap_limit integer, -- How many jobs may wait with queue_all.
+    misfire text NOT NULL DEFAULT 'latest', -- What runs of occurrences that were missed: latest, all or skip.
+    misfire_window bigint NOT NULL, -- How late one may still run, in microseconds.
+    misfire_limit integer NOT NULL DEFAULT 100, -- How many of them run with all.
+    pause_after integer, -- How many failures in a row pause it.
+    streak_from bigint NOT NULL DEFAULT 0, -- Failures of occurrences before this do not count towards a pause; in microseconds since 1970.
+    owner text NOT NULL, -- code for one that code declares, user for one that was put.
+    paused_at bigint, -- Since when it is paused, in microseconds since 1970.
+    paused_reason text, -- Why it is paused.
+    paused_by text, -- Who has paused it.
+    paused_until bigint, -- When it goes on by itself, in microseconds since 1970.
+    parked_at bigint, -- Since when no code declares it any more, in microseconds since 1970.
+    fired_through bigint NOT NULL, -- All occurrences up to this one are done with; in microseconds since 1970.
+    next_at bigint, -- The next occurrence, or where the search for it goes on, in microseconds since 1970; empty: none will come.
+    made bigint NOT NULL DEFAULT 0, -- How many jobs it has made.
+    rev integer NOT NULL DEFAULT 1, -- Rises with every change.
+    created_at bigint NOT NULL, -- When it was first stored, in microseconds since 1970.
+    updated_at bigint NOT NULL, -- When it was last changed, in microseconds since 1970.
+    options text -- What else its jobs carry, such as tags and callbacks, as JSON.
 );
 
 -- What fires next; neither what is paused nor what is parked.
@@ -144,87 +140,83 @@ CREATE INDEX {schedules}_until ON {schedules} (paused_until)
 WHERE paused_until IS NOT NULL AND paused_at IS NOT NULL AND parked_at IS NULL;
 
 CREATE TABLE {workers} (
-    id {key_text} NOT NULL PRIMARY KEY,
-    state text NOT NULL CHECK (state IN ('alive', 'dead', 'stopped')),
-    host text NOT NULL,
-    host_key text,
-    pid bigint NOT NULL,
-    pid_started text,
-    version text NOT NULL,
-    queues text NOT NULL,
-    tasks text NOT NULL DEFAULT '[]',
-    -- Which schedules its code declares, and whether it fires any.
-    declares text,
-    fires smallint NOT NULL DEFAULT 0,
-    slots integer NOT NULL,
-    started_at bigint NOT NULL,
-    beat_at bigint NOT NULL,
-    lease_until bigint NOT NULL,
-    running integer NOT NULL DEFAULT 0,
-    done bigint NOT NULL DEFAULT 0,
-    failed bigint NOT NULL DEFAULT 0,
-    loop_lag bigint NOT NULL DEFAULT 0,
-    last_error text,
-    paused_at bigint,
-    paused_reason text
+    id {key_text} NOT NULL PRIMARY KEY, -- Made up by the worker when it starts.
+    state text NOT NULL CHECK (state IN ('alive', 'dead', 'stopped')), -- dead: its lease ran out, or its process is gone.
+    host text NOT NULL, -- The name of its machine.
+    host_key text, -- Equal for workers that see the same processes.
+    pid bigint NOT NULL, -- The id of its process.
+    pid_started text, -- Tells its process from a later one with the same id.
+    version text NOT NULL, -- The release that it runs.
+    queues text NOT NULL, -- The queues that it works on, as JSON.
+    tasks text NOT NULL DEFAULT '[]', -- The tasks that it can run, as JSON.
+    declares text, -- The schedules that its code declares, as JSON; empty: not known.
+    fires smallint NOT NULL DEFAULT 0, -- Whether it fires schedules.
+    slots integer NOT NULL, -- How many jobs it runs at once, at most.
+    started_at bigint NOT NULL, -- When it started, in microseconds since 1970.
+    beat_at bigint NOT NULL, -- Its last sign of life, in microseconds since 1970.
+    lease_until bigint NOT NULL, -- Until when it counts as alive, in microseconds since 1970.
+    running integer NOT NULL DEFAULT 0, -- How many jobs it runs.
+    done bigint NOT NULL DEFAULT 0, -- How many runs have ended.
+    failed bigint NOT NULL DEFAULT 0, -- How many jobs have failed.
+    loop_lag bigint NOT NULL DEFAULT 0, -- How long its event loop was last blocked, in microseconds.
+    last_error text, -- What last went wrong in the worker itself.
+    paused_at bigint, -- Since when it starts no jobs, in microseconds since 1970.
+    paused_reason text -- Why it starts none.
 ) {worker_storage};
 
 CREATE TABLE {queues} (
-    name {key_text} NOT NULL PRIMARY KEY,
-    paused_at bigint,
-    paused_reason text,
-    most integer,
-    rate_count integer,
-    rate_period bigint,
-    starts text
+    name {key_text} NOT NULL PRIMARY KEY, -- What it is called.
+    paused_at bigint, -- Since when it is paused, in microseconds since 1970.
+    paused_reason text, -- Why it is paused.
+    most integer, -- How many of its jobs may run at once, over all workers.
+    rate_count integer, -- How many of its jobs may start in a period.
+    rate_period bigint, -- How long the period is, in microseconds.
+    starts text -- The last starts under the rate, as JSON, in microseconds since 1970.
 );
 
 -- Where jobs wait for limits; the limits as the last worker that looked had them, for people, not for the claim.
 CREATE TABLE {gates} (
-    name {key_text} NOT NULL PRIMARY KEY,
-    task {key_text} NOT NULL,
-    most integer,
-    rate_count integer,
-    rate_period bigint,
-    -- The last starts, as a JSON array, for gates with a rate.
-    starts text,
-    seen_at bigint NOT NULL
+    name {key_text} NOT NULL PRIMARY KEY, -- What is limited: a task, one value of an argument of a task, or a schedule.
+    task {key_text} NOT NULL, -- The task of the jobs that wait.
+    most integer, -- How many jobs may run under it at once, over all workers.
+    rate_count integer, -- How many jobs may start in a period.
+    rate_period bigint, -- How long the period is, in microseconds.
+    starts text, -- The last starts under the rate, as JSON, in microseconds since 1970.
+    seen_at bigint NOT NULL -- When a worker last looked, in microseconds since 1970.
 );
 
 -- What runs have logged, in parts.
 CREATE TABLE {logs} (
-    job_id {key_text} NOT NULL,
-    fence bigint NOT NULL,
-    -- The number of the first line, from 1.
-    line integer NOT NULL,
-    attempt integer NOT NULL,
-    text text NOT NULL,
+    job_id {key_text} NOT NULL, -- The job.
+    fence bigint NOT NULL, -- The fence of the claim that it ran under.
+    line integer NOT NULL, -- The number of the first line, from 1.
+    attempt integer NOT NULL, -- Which try it was, from 1.
+    text text NOT NULL, -- The lines.
     PRIMARY KEY (job_id, fence, line)
 ) {key_storage};
 
 CREATE TABLE {commands} (
-    id {key_text} NOT NULL PRIMARY KEY,
-    worker {key_text},
-    kind text NOT NULL,
-    body text,
-    created_at bigint NOT NULL,
-    taken_at bigint,
-    done_at bigint,
-    outcome text,
-    -- Whether the worker was gone before it had answered.
-    dropped smallint NOT NULL DEFAULT 0
+    id {key_text} NOT NULL PRIMARY KEY, -- Rises with time.
+    worker {key_text}, -- The worker that is told.
+    kind text NOT NULL, -- pause, resume, stop, stop_now, stop_job, release_job or stacks.
+    body text, -- The job and the reason, as JSON.
+    created_at bigint NOT NULL, -- When it was sent, in microseconds since 1970.
+    taken_at bigint, -- When the worker read it, in microseconds since 1970.
+    done_at bigint, -- When it was answered or dropped, in microseconds since 1970.
+    outcome text, -- The answer of the worker; for a dropped one, why.
+    dropped smallint NOT NULL DEFAULT 0 -- Whether the worker was gone before it had answered.
 );
 
 -- What each worker has been told and has not done.
 CREATE INDEX {commands}_open ON {commands} (worker) WHERE done_at IS NULL;
 
 CREATE TABLE {audit} (
-    id {key_text} NOT NULL PRIMARY KEY,
-    at bigint NOT NULL,
-    who text,
-    verb text NOT NULL,
-    target text NOT NULL,
-    detail text
+    id {key_text} NOT NULL PRIMARY KEY, -- Rises with time.
+    at bigint NOT NULL, -- When it was done, in microseconds since 1970.
+    who text, -- Who did it.
+    verb text NOT NULL, -- What was done: put, edit, pause and so on.
+    target text NOT NULL, -- The schedule.
+    detail text -- What has changed, or the reason, as JSON.
 );
 
 -- What happened to each schedule, in order.

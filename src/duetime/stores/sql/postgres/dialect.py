@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from duetime.stores.sql.statements.loader import Columns, Dialect
+from duetime.stores.sql.statements.loader import Columns, ColumnTexts, Dialect
 
 _READ: Final = {
     "text": "r.value ->> {n}",
@@ -25,6 +25,14 @@ def _each(parameter: str, columns: Columns) -> str:
     return f"(SELECT {listed} FROM {source} WHERE jsonb_typeof(r.value) = 'array')"  # noqa: S608 -- built from our own files
 
 
+def _commented(text: str, said: ColumnTexts) -> str:
+    """Add one statement: each would be a way to the server of its own."""
+    listed = [
+        f"    COMMENT ON COLUMN {{{table}}}.{column} IS '{each}';\n" for (table, column), each in said.items()
+    ]
+    return f"{text}\nDO $$ BEGIN\n{''.join(listed)}    END $$;\n"
+
+
 # The statement's time rather than the clock's, which the planner could not use as the bound of an index.
 _NOW: Final = "coalesce(:now::bigint, (extract(epoch FROM statement_timestamp()) * 1000000)::bigint)"
 
@@ -37,6 +45,7 @@ POSTGRES = Dialect(
     skip_locked="FOR UPDATE OF {0} SKIP LOCKED",
     index="",
     parameter=lambda _, n: f"${n}",
+    commented=_commented,
     storing=("WITH stored AS (\n", "\n)\nSELECT {now}"),
     slow_on_conflict=True,
     claims_per_statement=True,

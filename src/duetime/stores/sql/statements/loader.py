@@ -32,6 +32,10 @@ Columns: TypeAlias = Sequence[tuple[str, str]]
 """Names and types (`text`, `int`, `real`) of a batch, in the order of its arrays."""
 
 
+ColumnTexts: TypeAlias = Mapping[tuple[str, str], str]
+"""What columns hold, by table and column."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """The words of one database."""
@@ -68,6 +72,8 @@ class Dialect:
     """The clock `{0}` as such a statement notes it, where that is how its answer comes to carry it."""
     in_steps: bool = False
     """Whether it has neither UPDATE ... FROM, RETURNING nor ON CONFLICT."""
+    commented: Callable[[str, ColumnTexts], str] = lambda text, _: text
+    """Has the tables of a migration tell what their columns hold, where the database has a place for it."""
     words: tuple[tuple[str, str], ...] = ()
     """Single words that it knows by another name."""
     slow_on_conflict: bool = False

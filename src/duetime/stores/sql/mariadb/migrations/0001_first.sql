@@ -1,4 +1,5 @@
--- The first tables. Instants are integer microseconds since 1970 in UTC.
+-- The first tables. Instants are integer microseconds since 1970 in UTC. What is told of columns is in the file that other
+-- databases share; only columns that they lack have their own.
 --
 -- Here each statement commits by itself, so that one that is run again must find its work done; the version comes last.
 -- There are no partial indexes: what others leave out is told apart by the first columns. InnoDB puts the primary key
@@ -49,11 +50,12 @@ CREATE TABLE IF NOT EXISTS {jobs} (
     result_ttl bigint,
     failure_ttl bigint,
     gate varchar(350),
-    -- Whether it waits at a gate: no column of an index can say that another is not NULL.
-    gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL,
-    -- The key, for as long as no other job may have it.
+    -- No column of an index can say that another is not NULL.
+    gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL
+        COMMENT 'Whether it waits at a gate.',
     held_key varchar(500) AS (CASE WHEN key_held = 1 AND (finished_at IS NULL OR keep_key IS NOT NULL
-                                                          OR key_until IS NOT NULL) THEN unique_key END) VIRTUAL,
+                                                          OR key_until IS NOT NULL) THEN unique_key END) VIRTUAL
+        COMMENT 'The key, for as long as no other job may have it.',
     -- What can be claimed without asking a limit: each queue and priority is an ordered range.
     KEY {jobs}_claim (state, waits, gate, queue, priority, due_at),
     -- What each worker holds.
@@ -84,7 +86,7 @@ CREATE TABLE IF NOT EXISTS {attempts} (
     PRIMARY KEY (job_id, fence)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
--- What runs have logged, in parts; `line` is the number of the first, from 1.
+-- What runs have logged, in parts.
 CREATE TABLE IF NOT EXISTS {logs} (
     job_id varchar(64) NOT NULL,
     fence bigint NOT NULL,
@@ -185,7 +187,6 @@ CREATE TABLE IF NOT EXISTS {commands} (
     taken_at bigint,
     done_at bigint,
     outcome longtext,
-    -- Whether the worker was gone before it had answered.
     dropped smallint NOT NULL DEFAULT 0,
     KEY {commands}_open (worker, done_at)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
@@ -203,15 +204,14 @@ CREATE TABLE IF NOT EXISTS {audit} (
 -- What processes tell each other: each writes to one of a few rows, over what it has told before.
 
 CREATE TABLE IF NOT EXISTS {hints} (
-    slot smallint NOT NULL PRIMARY KEY,
-    told bigint NOT NULL,
-    said longtext NOT NULL
+    slot smallint NOT NULL PRIMARY KEY COMMENT 'Where a process writes.',
+    told bigint NOT NULL COMMENT 'How often something was told there.',
+    said longtext NOT NULL COMMENT 'What was told last.'
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
 CREATE TABLE IF NOT EXISTS {meta} (
     version bigint PRIMARY KEY,
     name varchar(64) NOT NULL,
-    -- Also the note that the work goes on elsewhere.
     code text NOT NULL,
     applied_at bigint NOT NULL,
     store_id varchar(64)
