@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit unit-on demo demo-time bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs compiled servers clean
+.PHONY: help test unit unit-on demo demo-time bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs terminal compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ format: $(INSTALLED) ## Format, and fix what can be fixed
 docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 	$(BIN)/python -m tools.failure_modes
 	$(BIN)/python -m tools.tables
+
+terminal: $(INSTALLED) ## Draw the picture of a terminal anew, from a run
+	$(BIN)/python -m tools.terminal
 
 # Tests start hundreds of processes: where Python may not keep bytecode, each of them would compile everything anew.
 compiled: $(INSTALLED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 
 import click
@@ -61,6 +62,25 @@ def test_every_way_to_make_or_change_a_trigger_is_listed() -> None:
     assert [name for name in ("between", "at_most", "jitter") if f"| `{name}(" not in page] == []
     calendars = [name for name in duetime.calendars.__all__ if name != "Calendar"]
     assert [name for name in calendars if f"| `{name}(" not in page] == []
+
+
+def test_every_member_of_a_scheduler_is_listed() -> None:
+    page = (REFERENCE / "scheduler.md").read_text(encoding="utf-8").partition("### `scheduler.jobs`")[0]
+    members = {name for name in dir(Scheduler) if not name.startswith("_")}
+    # What other parts of the package call.
+    members -= {"add_task", "close_after", "enqueue_many_blocking"}
+    assert [
+        name for name in sorted(members) if not re.search(rf"^\|.*`@?{name}\b.*\|", page, re.MULTILINE)
+    ] == []
+
+
+def test_the_readme_names_every_command_and_every_extra() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    named = readme.partition("- A command line: ")[2].partition("\n- ")[0]
+    assert {*NAME.findall(named)} == main.commands.keys()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = set(re.findall(r"pip install '\.\[(\w+)\]'", readme))
+    assert extras | {"dev"} == project["optional-dependencies"].keys()
 
 
 def test_every_setting_of_a_worker_is_listed() -> None:
