@@ -13,6 +13,7 @@ from duetime.errors import NoSuchFile, StoreUnavailable, StoreUnusable
 from duetime.stores.base import DoctorCheck
 from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT
 from duetime.stores.sql.sqlite.errors import StrPath
+from duetime.stores.sql.sqlite.locks import readers
 
 if TYPE_CHECKING:
     from duetime.stores.sql.sqlite.database import Database
@@ -24,9 +25,6 @@ LEAST_FREE: Final = 100 * MEGABYTE
 
 _COPY_TRIES: Final = 5
 _BETWEEN_TRIES: Final = 0.2
-_LOCKS: Final = "/proc/locks"
-_READ_MARKS: Final = range(124, 128)
-"""The bytes of the file `-shm` that readers of the log lock."""
 _SYNCHRONOUS: Final = {0: "OFF", 1: "NORMAL", 2: "FULL", 3: "EXTRA"}
 _MOUNTS: Final = "/proc/self/mountinfo"
 _OCTAL = re.compile(r"\\([0-7]{3})")
@@ -107,8 +105,8 @@ def _log(connection: sqlite3.Connection, database: Database, path: StrPath) -> D
             return DoctorCheck.of("log", ok=True, detail=text)
     except StoreUnavailable as error:
         return DoctorCheck.refused("log", error)
-    readers = " or ".join(_readers(f"{os.path.realpath(path)}-shm"))
-    fix = f"end it: process {readers}" if readers else f"see who has it open: fuser -v {path}"
+    holders = " or ".join(readers(path))
+    fix = f"end it: process {holders}" if holders else f"see who has it open: fuser -v {path}"
     detail = f"{text}, and it grows as long as a transaction reads from an old view of the file"
     return DoctorCheck.of("log", ok=False, detail=detail, fix=fix)
 
@@ -121,19 +119,6 @@ def _is_copied(connection: sqlite3.Connection, database: Database) -> bool:
             return True
         time.sleep(_BETWEEN_TRIES)
     return False
-
-
-def _readers(shared: str) -> list[str]:
-    """Return the ids of the processes that read from the log, where the system tells."""
-    inode = f":{os.stat(shared).st_ino}"
-    try:
-        with open(_LOCKS, encoding="ascii") as file:
-            locks = [line.split() for line in file]
-    except OSError:
-        return []
-    # As in: 7: POSIX ADVISORY READ 4711 fd:01:1234 124 124
-    ours = (lock for lock in locks if lock[1] == "POSIX" and lock[5].endswith(inode))
-    return sorted({lock[4] for lock in ours if int(lock[6]) in _READ_MARKS})
 
 
 def _durability(connection: sqlite3.Connection) -> DoctorCheck:

@@ -34,6 +34,7 @@ from duetime.stores.sql.driver import (
     play,
 )
 from duetime.stores.sql.sqlite.errors import StrPath, has_moved_on, is_busy, met_no_text, translate
+from duetime.stores.sql.sqlite.locks import refuse_own_transaction
 
 T = TypeVar("T")
 
@@ -42,7 +43,9 @@ ConnectionWork: TypeAlias = Callable[[sqlite3.Connection], Any]
 _SHORTEST_PAUSE: Final = 0.0002
 _LONGEST_PAUSE: Final = 0.001
 _LONGEST_WAIT: Final = 10.0
-"""How long other processes may keep us from writing before we give up, in seconds."""
+"""How long others may keep us from writing before we give up, in seconds."""
+_BETWEEN_LOOKS: Final = 0.9
+"""Seconds of waiting after which to look whether it is this process that keeps us from writing."""
 _MOST_SCRIPTS: Final = 64
 _MOST_CHANGES: Final = 2_000
 """A group takes in no more scripts from here on, so that the first one does not wait long for its answer."""
@@ -93,19 +96,27 @@ def plain_cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
     return cursor
 
 
-def become_writer(connection: sqlite3.Connection, *, timeout: float) -> None:
+def become_writer(
+    connection: sqlite3.Connection, *, timeout: float, look: Callable[[], object] = int
+) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
-    wait_to_write(partial(connection.execute, "BEGIN IMMEDIATE"), timeout=timeout)
+    wait_to_write(partial(connection.execute, "BEGIN IMMEDIATE"), timeout=timeout, look=look)
 
 
-def wait_to_write(execute: Callable[[], T], *, timeout: float) -> T:
-    """Do something as soon as no other connection is in the way; raise `StoreUnavailable` after a time."""
-    began = time.monotonic()
+def wait_to_write(execute: Callable[[], T], *, timeout: float, look: Callable[[], object] = int) -> T:
+    """Do something as soon as no other connection is in the way; raise `StoreUnavailable` after a time.
+
+    `look` is called while it waits, about once a second, and may raise what makes waiting useless.
+    """
+    began = looked = time.monotonic()
     while True:
         try:
             return execute()
         except sqlite3.OperationalError as error:
             time.sleep(pause_for_writers(error, began=began, timeout=timeout))
+            if time.monotonic() - looked > _BETWEEN_LOOKS:
+                look()
+                looked = time.monotonic()
 
 
 def pause_for_writers(error: sqlite3.OperationalError, *, began: float, timeout: float) -> float:
@@ -118,7 +129,8 @@ def pause_for_writers(error: sqlite3.OperationalError, *, began: float, timeout:
         raise error
     if time.monotonic() - began > timeout:
         raise StoreUnavailable(
-            f"another process has kept the database locked for {timeout:.0f} seconds; end what holds it"
+            f"another transaction, of this process or another one, has kept the database locked for {timeout:.0f} "
+            "seconds; end what holds it"
         ) from error
     return random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE)
 
@@ -159,6 +171,7 @@ class ConnectionThread:
         """`look` is called before each answer; if it raises `StoreLost`, that is the answer. `tell` gives hints."""
         self._connect = connect
         self._path = path
+        self._refuse: Callable[[], object] = int if path is None else partial(refuse_own_transaction, path)
         self._look = look
         self._tell = tell
         self._pid = os.getpid()
@@ -323,9 +336,9 @@ class ConnectionThread:
         self._writing = request.grouped
         try:
             if alone:
-                _run_alone(connection, request)
+                _run_alone(connection, request, self._refuse)
             else:
-                _run_group(connection, done, backlog)
+                _run_group(connection, done, backlog, self._refuse)
         finally:
             if request.grouped:
                 self._wrote_at = time.monotonic()
@@ -366,22 +379,28 @@ class ConnectionThread:
             self._tell(hint)
 
 
-def _run_alone(connection: sqlite3.Connection, request: ConnectionRequest) -> None:
+def _run_alone(
+    connection: sqlite3.Connection, request: ConnectionRequest, refuse: Callable[[], object]
+) -> None:
     """Run what only reads, or one statement that is a transaction by itself."""
     try:
         _visit("before", [request])
-        request.result = wait_to_write(partial(request.work, connection), timeout=_LONGEST_WAIT)
+        work = partial(request.work, connection)
+        request.result = wait_to_write(work, timeout=_LONGEST_WAIT, look=refuse)
         _visit("after", [request])
     except BaseException as error:  # noqa: BLE001 -- raised to the caller
         request.error = error
 
 
 def _run_group(
-    connection: sqlite3.Connection, group: list[ConnectionRequest], backlog: deque[ConnectionRequest | None]
+    connection: sqlite3.Connection,
+    group: list[ConnectionRequest],
+    backlog: deque[ConnectionRequest | None],
+    refuse: Callable[[], object],
 ) -> None:
     """Run a group of one request in a transaction, and add those of the backlog that may share it while it is small."""
     try:
-        become_writer(connection, timeout=_LONGEST_WAIT)
+        become_writer(connection, timeout=_LONGEST_WAIT, look=refuse)
         before, request = connection.total_changes, group[0]
         try:
             request.result = request.work(connection)
@@ -398,7 +417,7 @@ def _run_group(
             # Each in a transaction of its own, so that one that fails does so alone.
             connection.execute("ROLLBACK")
             for request in group:
-                _run_group(connection, [request], deque())
+                _run_group(connection, [request], deque(), refuse)
             return
         _visit("before", group)
         connection.execute("COMMIT")

@@ -25,6 +25,7 @@ from duetime.stores.sql.sqlite.errors import (
     translate,
     translated,
 )
+from duetime.stores.sql.sqlite.locks import lent
 from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE, SAVEPOINT, no_transaction
 
 T = TypeVar("T")
@@ -38,7 +39,7 @@ look at the tables would come first, and SQLite never lets one that has read wai
 _MILLISECONDS: Final = 1_000
 _ENDING_ERRORS: Final = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM}
 _LONGEST_WAIT: Final = 60.0
-"""How long other processes may keep us from writing, in seconds: far longer than for a verb, which is tried again."""
+"""How long others may keep us from writing, in seconds: far longer than for a verb, which is tried again."""
 
 
 class SqliteCallerTransaction:
@@ -211,6 +212,7 @@ class SqliteHandlerTransaction:
         with translated(self._database.path):
             self._connection = connection = self._database.connect_writer()
             become_writer(connection, timeout=_LONGEST_WAIT)
+            lent.add(self)
             connection.execute(f"SAVEPOINT {self._mark}")
         self._alarm.start()
         return connection
@@ -238,6 +240,7 @@ class SqliteHandlerTransaction:
             connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
+        lent.discard(self)
 
     def _expire(self) -> None:
         """Roll back in the alarm's thread; from then on the connection only reads, so that nothing slips through."""
