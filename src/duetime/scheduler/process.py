@@ -66,7 +66,7 @@ async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGene
         check_not_moved(scheduler.store)
         if options.schedules:
             await scheduler.put_declared()
-        worker = Worker(
+        worker = scheduler.make_worker(
             scheduler.store,
             scheduler.tasks,
             options,

@@ -86,6 +86,8 @@ class Scheduler:
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
         self.after_enqueue: Callable[[Sequence[JobId]], Awaitable[None]] | None = None
         """What to await with the ids of new jobs, once stored, before their handles are returned; for tests."""
+        self.make_worker: type[Worker] = Worker
+        """What its workers are; tests have another kind."""
         self.events = Events()
         """What the workers of this process do, for those who subscribe."""
         self._registry = SchedulerRegistry()

@@ -98,6 +98,14 @@ class Hand(Worker):
         self._pulse = _Still(self._context, store=self._store, listener=self, on_hang=self._hang)
 
 
+class RestingWorker(Worker):
+    """The worker of an application under test: it is there, and leaves all work to `Hand`."""
+
+    async def start(self) -> None:
+        """Do nothing but be able to tell how it fares."""
+        self._assemble()
+
+
 class _ClockKeeper(StoreClock):
     """Knows the store's time exactly, because both go by one clock."""
 

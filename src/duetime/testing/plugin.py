@@ -34,10 +34,10 @@ def duetime_clock() -> FakeClock:
 def duetime_scheduler(duetime_clock: FakeClock) -> Iterator[Scheduler]:
     """A scheduler without tasks, with a database in memory, that goes by `duetime_clock`."""
     from duetime import Scheduler
+    from duetime.testing import sandbox
 
-    scheduler = Scheduler("sqlite://", clock=duetime_clock)
-    yield scheduler
-    scheduler.sync.close()
+    with sandbox(Scheduler("sqlite://"), clock=duetime_clock) as scheduler:
+        yield scheduler
 
 
 @pytest.fixture
