@@ -50,9 +50,7 @@ def with_one_of_its_own(scheduler: Scheduler) -> FastAPI:
 
 
 @pytest.fixture(params=[with_lifespan, with_one_of_its_own])
-def app(
-    request: pytest.FixtureRequest, scheduler: Scheduler, remind: AsyncTask[[str], str]
-) -> FastAPI:
+def app(request: pytest.FixtureRequest, scheduler: Scheduler, remind: AsyncTask[[str], str]) -> FastAPI:
     make: Callable[[Scheduler], FastAPI] = request.param
     app = make(scheduler)
 
