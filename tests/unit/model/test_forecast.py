@@ -109,6 +109,7 @@ def test_what_cannot_be_counted_is_walked_as_far_as_the_steps_go_and_said_to_be_
     assert (sum(minutes), counted, whole) == (24, [], True)
 
 
+@pytest.mark.timeout(240)  # A busy machine is slow at so much arithmetic.
 @pytest.mark.parametrize("countable", [True, False])
 @pytest.mark.parametrize("interval", [DAY, MINUTE])
 def test_ten_thousand_different_rules_take_a_bounded_number_of_steps(
