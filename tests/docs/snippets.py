@@ -3,7 +3,8 @@
 A page's blocks run in order, in one namespace and one empty folder. What follows the language on a fence says
 more: `title="app.py"` adds the block to that file instead of running it, `from="src/…"` says where it is quoted
 from, `raises="InvalidCron"` expects an error, `exits="1"` an exit code, and `no-run="why"` leaves a block alone. A
-command that runs for ever is sent a signal when it has printed something: `stop-at="done"`, `kill-at="half way"`.
+command that runs for ever is stopped when it has printed something: `stop-at="done"`. Pages whose every step is typed
+are followed by `terminals.py` instead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import inspect
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,13 +27,15 @@ from typing import Any
 import duetime.errors
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ("duetime", "pytest")
+PROGRAMS = ("duetime", "pytest", "python")
+TYPED = ("docs/tutorial.md", "docs/how-to/fastapi.md")
+"""The pages that show whole files and every command, in the order in which a reader types them."""
 # By name, so that the plugin of this very tree is taken, installed or not.
 PLUGIN = {"PYTEST_ADDOPTS": "-p no:duetime -p duetime.testing.plugin -p no:cacheprovider"}
 
 _FENCE = re.compile(r"^```(\w+) ?(.*)\n((?:.*\n)*?)```$", re.MULTILINE)
 _OPTION = re.compile(r'([a-z-]+)="([^"]+)"')
-_OPTIONS = {"title", "from", "raises", "exits", "stop-at", "kill-at", "no-run"}
+_OPTIONS = {"title", "from", "raises", "exits", "stop-at", "no-run", "terminal", "within"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,12 @@ def read_blocks(text: str) -> Iterator[Block]:
         yield Block(language=match[1], text=match[3], line=line, options=options)
 
 
+def check_quotation(block: Block, page: str) -> None:
+    """Fail where a block is not what the file says that it is quoted from."""
+    source = (ROOT / block.options["from"]).read_text(encoding="utf-8")
+    assert block.text in source, f"{page}:{block.line} is not what {block.options['from']} says"
+
+
 class Page:
     """Runs the blocks of one page in the current folder."""
 
@@ -76,8 +84,7 @@ class Page:
             with Path(block.options["title"]).open("a", encoding="utf-8") as file:
                 file.write(block.text)
         elif "from" in block.options:
-            source = (ROOT / block.options["from"]).read_text(encoding="utf-8")
-            assert block.text in source, f"{self._name}:{block.line} is not what {block.options['from']} says"
+            check_quotation(block, self._name)
         elif block.language == "python":
             self._run_python(block, runner)
         elif block.language == "console":
@@ -113,9 +120,8 @@ class Page:
 
 
 def _session(words: Sequence[str], options: Mapping[str, str]) -> tuple[str, int]:
-    """Run a program of ours and return what it printed and its exit code; a kill that was asked for counts as success."""
-    killed = "kill-at" in options
-    awaited = options.get("kill-at" if killed else "stop-at")
+    """Run a program of ours and return what it printed and its exit code."""
+    awaited = options.get("stop-at")
     program = Path(sys.executable).with_name(words[0])
     process = subprocess.Popen(
         [program, *words[1:]],
@@ -131,9 +137,9 @@ def _session(words: Sequence[str], options: Mapping[str, str]) -> tuple[str, int
             assert process.stdout is not None
             while awaited not in printed and (line := process.stdout.readline()):
                 printed += line
-            process.send_signal(signal.SIGKILL if killed else signal.SIGTERM)
+            process.terminate()
         printed += process.communicate(timeout=30)[0]
-    return printed, 0 if killed and process.returncode == -signal.SIGKILL else process.returncode
+    return printed, process.returncode
 
 
 def _fits(expected: str, printed: str) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.snippets import ROOT, Block, Page, pages, read_blocks
+from tests.docs.snippets import ROOT, TYPED, Block, Page, pages, read_blocks
 
 _LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
@@ -26,9 +26,12 @@ def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
+RUN = [page for page in pages() if page.relative_to(ROOT).as_posix() not in TYPED]
+
+
+@pytest.mark.parametrize("page", RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
 @pytest.mark.usefixtures("empty_folder")
-@pytest.mark.timeout(180)  # The tutorial counts to eight, and starts a process for each of its commands.
+@pytest.mark.timeout(180)  # It starts a process for each of a page's commands.
 def test_the_code_on_a_page_runs(page: Path) -> None:
     runs = Page(page.relative_to(ROOT).as_posix())
     with asyncio.Runner() as runner:
