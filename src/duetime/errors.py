@@ -9,7 +9,7 @@ DuetimeError
 ├── TaskError ── InvalidTask (TypeError)  DuplicateTask (ValueError)  UnknownTask (LookupError)
 ├── JobError
 │   ├── JobNotFound (LookupError)  KeyTaken  JobActive  JobEnded  ClaimLost  TransactionMisused (RuntimeError)
-│   └── JobFailed  JobCancelled  JobSkipped  ResultExpired  ResultUnreadable
+│   └── JobFailed  JobCancelled  JobSkipped  ResultExpired  ResultNotStored  ResultUnreadable
 ├── ScheduleNotFound (LookupError)  NothingToSkip (LookupError)
 ├── WorkerError ── WorkerNotFound (LookupError)  WorkerGone
 ├── StoreError
@@ -167,6 +167,10 @@ class TransactionMisused(JobError, RuntimeError):
 
 class ResultExpired(JobError):
     """The job succeeded, but its result is not kept (any more)."""
+
+
+class ResultNotStored(JobError):
+    """The job succeeded, but what it returned could not be stored; the message says why."""
 
 
 class ResultUnreadable(JobError):

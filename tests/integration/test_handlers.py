@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Literal
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import pytest
 
 from duetime import Scheduler, current_job
-from duetime.errors import JobFailed, ResultExpired
+from duetime.errors import JobFailed, ResultExpired, ResultNotStored
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.job import NewJob
 from duetime.model.states import State
@@ -141,7 +142,7 @@ async def _throws(scheduler: Scheduler, kind: str, error: BaseException, text: s
     "result", [object(), {(1, 2): 3}, "x" * 300_000, float], ids=["object", "keys", "size", "class"]
 )
 async def test_a_result_that_cannot_be_stored_does_not_make_a_success_a_failure(
-    scheduler: Scheduler, result: Any
+    scheduler: Scheduler, result: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     @scheduler.task(name="give")
     async def give() -> Any:
@@ -149,12 +150,30 @@ async def test_a_result_that_cannot_be_stored_does_not_make_a_success_a_failure(
 
     async with scheduler, scheduler.worker():
         job = await give.enqueue()
-        with pytest.raises(ResultExpired, match="succeeded, but the result"):
+        with pytest.raises(ResultNotStored, match="succeeded, but the result"):
             await job.result(timeout=20)
         record = await read(scheduler, job.id)
 
     assert (record.state, record.result) == (State.SUCCEEDED, None)
     assert record.result_error is not None
+    [logged] = [one for one in caplog.records if one.name == "duetime.jobs"]
+    assert logged.levelname == "ERROR"
+    assert f"job {job.id} of give succeeded" in logged.getMessage()
+    assert "; the result " in logged.getMessage()
+
+
+async def test_where_no_result_is_kept_the_task_may_return_what_it_likes(
+    scheduler: Scheduler, caplog: pytest.LogCaptureFixture
+) -> None:
+    @scheduler.task(name="lock", result_ttl=0)
+    def lock() -> threading.Thread:
+        return threading.current_thread()
+
+    async with scheduler, scheduler.worker():
+        job = await lock.enqueue()
+        with pytest.raises(ResultExpired, match="its result is not kept"):
+            await job.result(timeout=20)
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 @pytest.mark.parametrize(

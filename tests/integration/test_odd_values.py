@@ -13,7 +13,7 @@ import pytest
 
 from duetime import Ended, Scheduler
 from duetime.cli.jobs import _job_values
-from duetime.errors import InvalidArguments, InvalidOption, JobFailed, ResultExpired, ResultUnreadable
+from duetime.errors import InvalidArguments, InvalidOption, JobFailed, ResultNotStored, ResultUnreadable
 from duetime.model.ids import new_job_id
 from duetime.model.job import DEFAULT_QUEUE, NewJob
 from duetime.model.outcome import Succeeded
@@ -109,7 +109,7 @@ async def test_a_job_whose_result_cannot_be_stored_has_succeeded_and_says_why_it
     give = scheduler.task(name="give", cpu=cpu)(give_nested)
     async with scheduler, scheduler.worker():
         handle: JobHandle[Any] = await give.enqueue(deep)
-        with pytest.raises(ResultExpired, match=why):
+        with pytest.raises(ResultNotStored, match=why):
             await handle.result(timeout=30)
         record = await handle.record()
     assert (record.state, record.result) == (State.SUCCEEDED, None)

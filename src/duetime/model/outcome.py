@@ -271,7 +271,8 @@ def as_stored(made: Settlement) -> Settlement:
     """Leave out what is not to be stored, and say that there was a result."""
     if not made.fleeting:
         return made
-    note = made.result_error if made.result is None else note_on(made.state, 0)
+    had = made.result is not None or made.result_error is not None
+    note = note_on(made.state, 0) if had else None
     return made._replace(result=None, result_error=note, error=None, traceback=None)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar, cast, get_args, get_origin
 from duetime.errors import JobActive
 from duetime.model.ids import new_job_id
 from duetime.model.job import Claim, JobId, JobTerms, NewJob, OnCrash, split_tags
+from duetime.model.retention import note_on
 from duetime.model.states import State
 from duetime.model.task import JobOptions
 from duetime.model.text import shown
@@ -66,6 +67,11 @@ class StoredJob:
     def attempt(self) -> int:
         """Which try the job is at, from 1."""
         return self.failures + self.crashes + (0 if self.state is State.FAILED else 1)
+
+    @property
+    def lost_result(self) -> str | None:
+        """Why its result could not be stored; `None` if it was, or was not to be kept."""
+        return None if self.result_error == note_on(self.state, self.result_ttl) else self.result_error
 
     @property
     def lateness(self) -> Micros | None:

@@ -56,8 +56,8 @@ class JobHandle(Generic[R]):
         """Wait until the job has ended, retries included, and return what it returned.
 
         It also waits while the database cannot be reached. Raises `JobFailed` with the worker's traceback,
-        `JobCancelled`, `JobSkipped`, `ResultExpired`, `ResultUnreadable`, `JobNotFound`, or `TimeoutError` when the
-        time is up first.
+        `JobCancelled`, `JobSkipped`, `ResultExpired`, `ResultNotStored`, `ResultUnreadable`, `JobNotFound`, or
+        `TimeoutError` when the time is up first.
         """
         away: list[StoreUnavailable] = []
         try:
@@ -99,6 +99,8 @@ class JobHandle(Generic[R]):
             raise errors.JobCancelled(f"{called} was cancelled: {job.reason}")
         if job.state is State.SKIPPED:
             raise errors.JobSkipped(f"{called} was skipped: {job.reason}")
+        if job.lost_result is not None:
+            raise errors.ResultNotStored(f"{called} succeeded, but {job.lost_result}")
         if job.result_error is not None:
             raise errors.ResultExpired(f"{called} succeeded, but {job.result_error}")
         if job.result is None:

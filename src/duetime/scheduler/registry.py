@@ -24,6 +24,7 @@ from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.results import check_result_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,8 @@ class SchedulerRegistry:
             where = f"{first.__qualname__} in {first.__module__}"
             raise DuplicateTask(f"task name {task!r} is taken by {where}; name one of them with name='...'")
         arguments = Arguments(function, task=task)
+        if options.terms.result_ttl != 0:
+            check_result_type(function, task=task)
         if options.gate is not None and options.gate.by is not None:
             arguments.check_by(options.gate.by)
         is_async = inspect.iscoroutinefunction(function)

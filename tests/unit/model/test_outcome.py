@@ -319,6 +319,11 @@ def test_a_result_that_is_not_to_be_kept_is_told_and_not_written() -> None:
     assert settle(Succeeded('"kept"'), result_ttl=1, failure_ttl=0).result == '"kept"'
 
 
+def test_a_result_that_could_not_be_stored_is_not_missed_where_none_is_kept() -> None:
+    written = as_stored(settle(Succeeded(None, "it is not JSON"), result_ttl=0))
+    assert written.result_error == "its result is not kept"
+
+
 def test_a_job_that_returned_nothing_has_lost_nothing() -> None:
     assert as_stored(settle(Succeeded(None), result_ttl=0)).result_error is None
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+import sqlite3
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, LiteralString, Never, Protocol, TypeVar
 
 import pytest
+from pydantic import BaseModel
 
-from duetime import Limit, Scheduler, cron, every
+from duetime import Job, Limit, Retry, Scheduler, Snooze, cron, every
 from duetime.errors import (
     ConfigError,
     DuetimeError,
@@ -77,6 +85,82 @@ def test_what_cannot_be_a_task_is_refused_with_a_way_out(
     with pytest.raises(InvalidTask, match=part):
         scheduler.task(function)
     assert not scheduler.tasks
+
+
+class Lock(Protocol):
+    def acquire(self) -> None: ...
+
+
+class Shape(ABC):
+    @abstractmethod
+    def area(self) -> float: ...
+
+
+class Words(Counter[str]):
+    """Is written as a dict."""
+
+
+@dataclass
+class Held:
+    lock: threading.Event
+
+
+class Found(BaseModel):
+    shape: int
+
+
+@pytest.mark.parametrize(
+    ("kind", "named"),
+    [
+        (threading.Event, "threading.Event"),
+        (threading.Event | None, "threading.Event"),
+        (list[sqlite3.Connection], "sqlite3.Connection"),
+        (dict[str, tuple[complex, int]], "builtins.complex"),
+        (Held, "threading.Event"),
+        (Iterator[int], "collections.abc.Iterator"),
+        (Callable[[], int], "collections.abc.Callable"),
+        (Awaitable[int], "collections.abc.Awaitable"),
+        (type[int], "builtins.type"),
+        (ValueError, "builtins.ValueError"),
+    ],
+    ids=str,
+)
+def test_what_returns_something_that_can_never_be_stored_is_refused_with_a_way_out(
+    scheduler: Scheduler, kind: Any, named: str
+) -> None:
+    def make() -> None: ...
+
+    make.__annotations__["return"] = kind
+    with pytest.raises(
+        InvalidTask, match=rf"^make\(\) -> .* returns {named}, which can never be stored as JSON"
+    ) as e:
+        scheduler.task(name="make")(make)
+    assert "result_ttl=0" in str(e.value)
+    assert not scheduler.tasks
+    scheduler.task(name="make", result_ttl=0)(make)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        None, Any, object, int, date | None, str | date, Found, list[Found] | Path, Words, Counter[str], Lock, Shape,
+        Iterable[int], TypeVar("T"), Never, LiteralString, Snooze | int, Retry, int | threading.Event,
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_may_return_something_that_can_be_stored_is_taken(scheduler: Scheduler, kind: Any) -> None:
+    def make() -> None: ...
+
+    make.__annotations__["return"] = kind
+    scheduler.task(name="make")(make)
+
+
+def test_the_run_of_a_job_class_is_held_to_the_same(scheduler: Scheduler) -> None:
+    with pytest.raises(InvalidTask, match=r"threading\.Event, which can never be stored"):
+
+        class Wait(Job, scheduler=scheduler, name="wait"):
+            def run(self) -> threading.Event:
+                return threading.Event()
 
 
 def test_a_nested_function_needs_an_explicit_name(scheduler: Scheduler) -> None:

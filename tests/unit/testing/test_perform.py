@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 
 from duetime import Cancel, Job, Scheduler, Snooze, current_job
-from duetime.errors import BlockingCallInLoop, InvalidArguments, JobError, JobFailed, ResultExpired
+from duetime.errors import BlockingCallInLoop, InvalidArguments, JobError, JobFailed, ResultNotStored
 from duetime.runtime.running.run import current_run
 from duetime.testing import blocking, perform
 
@@ -85,7 +85,7 @@ async def test_what_it_raises_is_raised_here_at_the_first_try() -> None:
 async def test_what_would_break_in_production_breaks() -> None:
     with pytest.raises(InvalidArguments, match="point"):
         await perform(move, "here")  # type: ignore[arg-type]
-    with pytest.raises(ResultExpired, match="as JSON"):
+    with pytest.raises(ResultNotStored, match="as JSON"):
         await perform(opaque)
     with pytest.raises(JobFailed, match="timed out"):
         await perform(slow)

@@ -82,7 +82,8 @@ def _end(facts: JobFacts) -> str:
     reason = job.reason or ""
     match job.state:
         case State.SUCCEEDED:
-            return f"It succeeded{lasted}."
+            lost = "" if job.lost_result is None else f", but {first_line(job.lost_result)}"
+            return f"It succeeded{lasted}{lost}."
         case State.FAILED:
             error = "" if job.error is None else f" ({first_line(job.error)})"
             return f"It failed{lasted}: {_FAILURES.get(reason, reason)}{error}."

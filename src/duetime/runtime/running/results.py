@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import typing
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Final
 
 import msgspec
 
+from duetime.errors import InvalidTask
+from duetime.model.outcome import Cancel, Retry, Snooze
 from duetime.model.text import beyond_bounds
 from duetime.runtime.running.arguments import MAX_PAYLOAD
 from duetime.runtime.running.json_values import (
     ENCODE_ERRORS,
+    custom_types,
     encode_json,
     encode_problem,
+    is_readable,
     json_decoder,
     plain_values,
     readable_type,
 )
 from duetime.runtime.running.round_trip import find_nan
+
+_STORABLE: Final = (dict, Cancel, Retry, Snooze)
+"""Whose subclasses msgspec writes, and what a handler may return to say something else."""
+_NEVER_STORABLE: Final[tuple[Any, ...]] = (Iterator, AsyncIterator, Awaitable, Callable)
 
 
 def encode_result(value: object) -> tuple[str | None, str | None]:
@@ -47,3 +56,29 @@ def result_decoder(function: Callable[..., Any]) -> Callable[[str], Any]:
         return json_decoder(readable_type(hints["return"])).decode
     except (KeyError, NameError, TypeError, ValueError, AttributeError):
         return msgspec.json.decode
+
+
+def check_result_type(function: Callable[..., Any], *, task: str) -> None:
+    """Raise `InvalidTask` for a function whose annotation says that it returns what can never be stored."""
+    kind = typing.get_type_hints(function, include_extras=True).get("return", Any)
+    try:
+        found = [*custom_types(readable_type(kind))]
+    except (TypeError, ValueError):
+        # What cannot be read by its annotation may be written all the same.
+        return
+    for cls in found:
+        if not _may_be_stored(cls):
+            raise InvalidTask(
+                f"{task}{inspect.signature(function)} returns {cls.__module__}.{cls.__qualname__}, which can never be "
+                "stored as JSON. Return JSON types, dataclasses, pydantic models, msgspec structs, dates, UUID, Decimal, "
+                "paths or enums, or nothing; with result_ttl=0 no result is stored"
+            )
+
+
+def _may_be_stored(cls: type) -> bool:
+    """Whether JSON can be made of some instances of a class; of a concrete one, this means of its own."""
+    if is_readable(cls) or cls is object or issubclass(cls, _STORABLE):
+        return True
+    if issubclass(cls, _NEVER_STORABLE):
+        return False
+    return inspect.isabstract(cls) or getattr(cls, "_is_protocol", False)

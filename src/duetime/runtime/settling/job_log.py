@@ -56,6 +56,8 @@ _NOT_RUN_AGAIN: Final = _Wording(
     logging.WARNING,
 )
 """A job that was stopped with its worker, which no one asked for, and that must not run twice."""
+_NO_RESULT: Final = _Wording("succeeded", "succeeded {facts}", logging.ERROR)
+"""A job whose result could not be stored, although it was to be kept."""
 
 
 class _Lines:
@@ -88,8 +90,11 @@ class JobLog:
         """Log what a run came to, or leave it to the line that stands for many when this period has had lines enough."""
         if self._closing is None:
             self._close_later()
-        stopped = kind is EventKind.JOB_CANCELLED and isinstance(outcome, Interrupted)
-        wording = _NOT_RUN_AGAIN if stopped else _WORDINGS[kind]
+        wording = _WORDINGS[kind]
+        if kind is EventKind.JOB_CANCELLED and isinstance(outcome, Interrupted):
+            wording = _NOT_RUN_AGAIN
+        elif settlement.result_error is not None and not settlement.fleeting:
+            wording = _NO_RESULT
         level = wording.level or self._quiet
         lines = self._lines[level]
         lines.seen += 1
@@ -115,7 +120,7 @@ class JobLog:
 
     def _close(self) -> None:
         self._closing = None
-        self._tell_rest(logging.ERROR, "failed")
+        self._tell_rest(logging.ERROR, "failed or lost their results")
         self._tell_rest(logging.WARNING, "failed or were interrupted")
         ended = sum(self.counts.values())
         quiet = ended - self._lines[logging.ERROR].seen - self._lines[logging.WARNING].seen
@@ -139,7 +144,9 @@ class JobLog:
         claim, settlement = lines.last
         left_out = f"{lines.left_out.total():,}"
         tasks = short_list([f"{printable(task)} {count:,}" for task, count in lines.left_out.most_common()])
-        why = one_line(settlement.error or settlement.reason or "no reason is known")
+        why = one_line(
+            settlement.error or settlement.reason or settlement.result_error or "no reason is known"
+        )
         text = "%s more %s within a second, without a line each: %s; the last was job %s: %s"
         self._write(level, text, (left_out, what, tasks, claim.job_id, why))
 

@@ -319,5 +319,5 @@ class Outcomes:
             self.settler.put(settlement, claim)
         if kind is not None:
             self._log.counts[kind] += 1
-            if self._log.each or not succeeded:
+            if self._log.each or not succeeded or settlement.result_error is not None:
                 self._log.tell(kind, claim, settlement, outcome)

@@ -193,6 +193,18 @@ def test_a_worker_that_is_dead_or_forgotten_is_told() -> None:
     assert "is not known any more" in told(job=RUNNING, workers=[])[0]
 
 
+@pytest.mark.parametrize(
+    ("changes", "end"),
+    [
+        ({"result": "1"}, "It succeeded after 3 seconds."),
+        ({"result_error": "the result is not JSON.\nnot at all"}, "It succeeded after 3 seconds, but the result is not JSON."),
+        ({"result_error": "its result is not kept", "result_ttl": 0}, "It succeeded after 3 seconds."),
+    ],
+)  # fmt: skip
+def test_a_result_that_was_lost_is_told(changes: dict[str, Any], end: str) -> None:
+    assert story(job=RUNNING | {"state": State.SUCCEEDED, "finished_at": NOW} | changes)[-1] == end
+
+
 def test_the_story_names_origin_tries_start_and_end() -> None:
     texts = story(
         job={

@@ -79,7 +79,7 @@ class Desk:
         kind = kind_of(settlement, cancelling=False)
         assert kind is not None
         self.log.counts[kind] += 1
-        if self.log.each or kind is not EventKind.JOB_SUCCEEDED:
+        if self.log.each or kind is not EventKind.JOB_SUCCEEDED or settlement.result_error is not None:
             self.log.tell(kind, held, settlement, outcome)
 
 
@@ -106,6 +106,11 @@ def boom() -> Failed:
         (
             Succeeded(None, "the result is not JSON"),
             {},
+            "ERROR job j of task succeeded (attempt 1, 0.5 s); the result is not JSON",
+        ),
+        (
+            Succeeded(None, "the result is not JSON"),
+            {"result_ttl": 0},
             "INFO job j of task succeeded (attempt 1, 0.5 s); the result is not JSON",
         ),
         (boom(), {}, "ERROR job j of task failed (attempt 1, 0.5 s): ValueError: boom"),
@@ -220,6 +225,24 @@ def test_many_successes_are_one_line_a_second_until_they_are_few_again(
     assert lines(caplog) == ["INFO job j of task succeeded (attempt 1, 0.5 s)"]
 
 
+def test_a_result_that_was_lost_has_a_line_also_while_many_succeed(caplog: pytest.LogCaptureFixture) -> None:
+    desk = Desk()
+    for _ in range(MAX_LINES + 1):
+        desk.tell(Succeeded())
+    lines(caplog)
+    for _ in range(MAX_LINES + 1):
+        desk.tell(Succeeded(None, "the result is not JSON"), "j")
+    assert (
+        lines(caplog)
+        == ["ERROR job j of task succeeded (attempt 1, 0.5 s); the result is not JSON"] * MAX_LINES
+    )
+    desk.clock.second()
+    assert lines(caplog)[0] == (
+        "ERROR 1 more failed or lost their results within a second, without a line each: task 1; "
+        "the last was job j: the result is not JSON"
+    )
+
+
 def test_while_many_succeed_the_log_is_not_called_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk()
     for _ in range(MAX_LINES + 1):
@@ -243,7 +266,7 @@ def test_of_failures_without_end_ten_a_second_are_told_and_the_rest_is_counted_b
     assert len(said) == 2 * MAX_LINES + 2
     assert said[-2:] == [
         (
-            r"ERROR 19,991 more failed within a second, without a line each: task 19,990, other 1; the last was job last: "
+            r"ERROR 19,991 more failed or lost their results within a second, without a line each: task 19,990, other 1; the last was job last: "
             r"OSError: disk full\nfake"
         ),
         (
