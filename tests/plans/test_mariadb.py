@@ -131,6 +131,13 @@ async def test_the_next_due_time_is_a_probe_for_each_queue_and_priority(reader: 
     assert await reader.reads(SQL.next_due, NEXT_DUE) < 500
 
 
+async def test_a_look_for_due_jobs_reads_no_more_than_it_counts(reader: Reader) -> None:
+    for queue in ("", "default"):
+        assert await reader.reads(SQL.next_queue, {"queue": queue}) < 10
+    values = {"queue": "default", "most": 20, "now": DUE}
+    assert await reader.reads(SQL.due_in_queue, values) < 20 * 5
+
+
 @pytest.mark.parametrize(
     ("statement", "values"), [(SQL.settle, settle_values()), (SQL.succeed, succeed_values())]
 )

@@ -225,6 +225,9 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.forsaken, {"now": DUE}, "duetime_jobs_running"),
         (SQL.occurrence_ids, {"rows": NAMES}, "duetime_jobs_occurrence"),
         (SQL.tally_waiting, {"most": 10, "now": DUE}, "duetime_jobs_claim"),
+        (SQL.next_queue, {"queue": "mail"}, "duetime_jobs_claim"),
+        (SQL.due_in_queue, {"queue": "mail", "most": 10, "now": DUE}, "duetime_jobs_claim"),
+        (SQL.due_at_gates, {"most": 10, "now": DUE}, "duetime_jobs_gated_due"),
         (SQL.tally_gated, {"most": 10, "now": DUE}, "duetime_jobs_gated_due"),
         (SQL.tally_running, {}, "duetime_jobs_running"),
         (SQL.tally_latest, {"most": 10}, "duetime_jobs_pkey"),
@@ -285,6 +288,18 @@ async def test_the_log_of_a_job_is_found_among_many(
     used = scans(plan, "duetime_logs")
     assert {name for kind, name in used if kind != "Bitmap Heap Scan"} == {"duetime_logs_pkey"}
     assert buffers(plan) < 200
+
+
+@PLANS
+async def test_a_look_for_due_jobs_reads_no_more_with_very_many_due_or_to_come(
+    copies: Copies, mode: str
+) -> None:
+    connection = await copies.with_jobs(due=ROWS // 2, later=ROWS // 2)
+    async with undone(connection, mode):
+        queue = await explain(connection, SQL.next_queue, {"queue": ""})
+        tasks = await explain(connection, SQL.due_in_queue, {"queue": "default", "most": BATCH, "now": DUE})
+    assert buffers(queue) < 20
+    assert buffers(tasks) < 200
 
 
 @PLANS

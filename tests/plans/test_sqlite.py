@@ -169,6 +169,9 @@ def test_what_was_chosen_is_taken_where_it_was_found(connection: sqlite3.Connect
         (SQL.attempts, "PRIMARY KEY (job_id=?)"),
         (SQL.tally_waiting, "duetime_jobs_claim (queue=? AND priority=? AND due_at<?)"),
         (SQL.tally_waiting, "duetime_jobs_claim (queue=? AND priority=? AND due_at>?)"),
+        (SQL.next_queue, "duetime_jobs_claim (queue>?)"),
+        (SQL.due_in_queue, "duetime_jobs_claim (queue=? AND priority=? AND due_at<?)"),
+        (SQL.due_at_gates, "duetime_jobs_gated_due"),
         (SQL.tally_gated, "duetime_jobs_gated_due"),
         (SQL.tally_running, "duetime_jobs_running"),
         (SQL.tally_latest, "sqlite_autoindex_duetime_jobs_1"),
@@ -196,6 +199,21 @@ def test_a_claim_costs_what_it_takes_with_many_more_jobs_due(connection: sqlite3
     connection.execute("ROLLBACK TO claim")
     fill(connection, 10_001 + BATCH, ROWS, due_at=DUE - 1)
     assert steps(connection, SQL.claim, claim_values()) <= before * 1.2 + 1
+
+
+def test_a_look_for_due_jobs_costs_the_same_with_many_more_due_or_to_come(
+    connection: sqlite3.Connection,
+) -> None:
+    fill(connection, 5_001, 5_000 + BATCH, due_at=DUE - 1)
+
+    def cost() -> int:
+        queue = {"queue": "default", "most": BATCH, "now": DUE}
+        return steps(connection, SQL.next_queue, {"queue": ""}) + steps(connection, SQL.due_in_queue, queue)
+
+    before = cost()
+    fill(connection, 5_001 + BATCH, ROWS // 2, due_at=DUE - 1)
+    fill(connection, ROWS // 2 + 1, ROWS, due_at=LATER)
+    assert cost() <= before * 1.2 + 1
 
 
 def test_what_falls_due_first_is_found_by_probes_of_the_index(connection: sqlite3.Connection) -> None:

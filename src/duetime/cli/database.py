@@ -26,7 +26,7 @@ from duetime.model.store_copy import RecordKind
 from duetime.model.text import counted
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
-from duetime.scheduler.explanations import check_schedules
+from duetime.scheduler.explanations import check_queues, check_schedules
 from duetime.scheduler.schedule_changes import actor_name
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
@@ -97,7 +97,7 @@ async def doctor(*, database: str | None, url: str | None, namespace: str) -> An
             if status.moved is not None:
                 checks.append(DoctorCheck.refused("moved", StoreMoved(status.moved)))
             elif status.found == status.wanted:  # Tables of another version are not looked into.
-                checks.append(await check_schedules(store))
+                checks += [await check_schedules(store), await check_queues(store)]
     except StoreError as error:
         checks, code = [DoctorCheck.refused("database", error)], ExitCode.DATABASE
     return Answer(

@@ -14,6 +14,7 @@ from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, s
 from duetime.model.queues import Registry
 from duetime.model.text import check_name, counted
 from duetime.model.time import describe_duration
+from duetime.scheduler.explanations import stranded_jobs
 from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -37,13 +38,15 @@ def queues() -> None:
 async def list_queues(scheduler: Scheduler) -> Answer:
     """List queues with how many jobs are where.
 
-    A number with a plus was counted in part: there are more than 10,000 of that kind.
+    A number with a plus was counted in part: there are more than 10,000 of that kind. Due jobs that no worker will take,
+    because none serves their queue or knows their task, are told below.
     """
     found, now = await scheduler.queues.list(), await store_time(scheduler)
-    head = ("QUEUE", *(registry.upper() for registry in Registry), "LIMIT", "PAUSED")
+    head = ("QUEUE", *(registry.upper() for registry in Registry), "WORKERS", "LIMIT", "PAUSED")
     return Answer(
         values=[_queue_values(queue) for queue in found],
         lines=table_or("no queues", head, (_queue_row(queue, now) for queue in found)),
+        notes=map(str, await stranded_jobs(scheduler.store)),
     )
 
 
@@ -128,7 +131,7 @@ def _queue_row(queue: QueueRecord, now: datetime) -> tuple[str, ...]:
     if queue.paused_reason:
         paused += f": {shortened(queue.paused_reason, _REASON_WIDTH)}"
     limit = " ".join(str(values[name]) for name in ("limit", "rate") if values[name] is not None)
-    return (queue.name, *numbers, limit, paused)
+    return (queue.name, *numbers, str(queue.workers), limit, paused)
 
 
 def _queue_values(queue: QueueRecord) -> dict[str, object]:

@@ -23,7 +23,6 @@ from duetime.cli.command import (
 )
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
-from duetime.model.job import DEFAULT_QUEUE
 from duetime.scheduler.lookup import worker_not_found
 from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
@@ -223,7 +222,7 @@ def log_options(command: F) -> F:
     "queues",
     multiple=True,
     metavar="NAME[=LIMIT]",
-    help=f"A queue to work on, perhaps with a limit of its own; may be repeated.  [default: {DEFAULT_QUEUE}]",
+    help="A queue to work on, perhaps with a limit of its own; may be repeated; else all that tasks and schedules name.",
 )
 @option(
     "--grace", "DURATION", "How long running jobs may go on when the worker is asked to stop.", default="30s"
@@ -259,7 +258,7 @@ def worker(
       duetime worker jobs:scheduler --concurrency 20 --queue default --queue mail=5
     """  # noqa: D301
     settings: dict[str, Any] = {"schedules": not no_schedules, "capture_logs": not no_job_logs}
-    settings["queues"] = dict(map(_read_queue_limit, queues)) or [DEFAULT_QUEUE]
+    settings["queues"] = dict(map(_read_queue_limit, queues)) or None
     configure_logging(given.pop("log_level"), given.pop("log_format"))
     run_until_stopped(load_scheduler(target), cast("WorkerSettings", settings | given))
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from duetime.model.limits import Gate
 from duetime.model.states import State
+from duetime.model.stored import LiveWorkers
 from duetime.model.time import Instant
 
 
@@ -63,6 +64,45 @@ class StoredQueue:
     paused_at: Instant | None
     paused_reason: str | None
     limit: Gate
+
+
+class DueJobs(NamedTuple):
+    """How many jobs of a task are due in a queue, and with no worker; perhaps only some of them were counted."""
+
+    queue: str
+    task: str
+    jobs: int
+
+
+class StrandedJobs(NamedTuple):
+    """Due jobs that no worker will take."""
+
+    why: str
+    jobs: int
+    """How many, or if they are very many, how many were counted."""
+
+    def __str__(self) -> str:
+        more = (
+            f"{self.jobs} or more due jobs wait"
+            if self.jobs >= MOST_COUNTED
+            else f"{self.jobs} due jobs wait"
+        )
+        return f"{'1 due job waits' if self.jobs == 1 else more}, and {self.why}"
+
+
+MOST_COUNTED = 100
+"""How many due jobs of a queue are looked at for those that no worker will take."""
+
+
+def stranded(due: Iterable[DueJobs], fleet: LiveWorkers) -> list[StrandedJobs]:
+    """Return what no worker will take: none serves its queue, or none that does knows its task."""
+    counts = Counter[str]()
+    for one in due:
+        if not (serving := fleet.serving(one.queue)):
+            counts[f"no worker serves queue {one.queue}"] += one.jobs
+        elif not any(one.task in worker.tasks for worker in serving):
+            counts[f"no worker of queue {one.queue} knows task {one.task}"] += one.jobs
+    return [StrandedJobs(*found) for found in counts.items()]
 
 
 class QueueCensus(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from duetime.errors import ConfigError
@@ -35,6 +35,8 @@ class WorkerOptions:
     concurrency: int = 100
     queues: Mapping[str, int | None] = field(default_factory=lambda: {DEFAULT_QUEUE: None})
     """Each queue with the most jobs of it to run at once, or `None` for as many as there are slots."""
+    named_queues: bool = True
+    """Whether it works on every other queue that its tasks and schedules name, too."""
     schedules: bool = True
     """Whether this worker declares and fires schedules."""
     jobs: bool = True
@@ -60,6 +62,10 @@ class WorkerOptions:
     """Whether the process is the worker's own, so that it may end it when its loop hangs, and tell the garbage collector
     what to leave out."""
 
+    def with_queues(self, named: Iterable[str]) -> WorkerOptions:
+        """Return the options with the queues that tasks and schedules name, unless queues were chosen."""
+        return replace(self, queues=dict.fromkeys([*self.queues, *named])) if self.named_queues else self
+
     def describe(self, *, tasks: int, declared: int) -> str:
         """Say what the worker serves, for its log."""
         queues = (name if most is None else f"{name}={most}" for name, most in self.queues.items())
@@ -71,7 +77,7 @@ class WorkerOptions:
 def worker_options(
     *,
     concurrency: int = 100,
-    queues: QueueLimits = (DEFAULT_QUEUE,),
+    queues: QueueLimits | None = None,
     schedules: bool = True,
     jobs: bool = True,
     grace: Duration = 30,
@@ -98,7 +104,8 @@ def worker_options(
         raise ConfigError(f"lease must be at least {describe_duration(_MIN_LEASE)}, not {shown(lease)}")
     return WorkerOptions(
         concurrency=concurrency,
-        queues=_check_queues(queues),
+        queues=_check_queues((DEFAULT_QUEUE,) if queues is None else queues),
+        named_queues=queues is None,
         schedules=schedules,
         jobs=jobs,
         grace=parse_duration(grace, what="grace"),

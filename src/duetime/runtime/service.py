@@ -188,6 +188,8 @@ WATCH_PROCESSES: Final = Interval(0.8, spacing=0.2, longest=10.0)
 """For processes whose end no descriptor tells: a death may go unnoticed for two seconds. Most of many may be dead."""
 PARK: Final = Interval(60.0, spacing=1.0, longest=180.0)
 """For schedules to park: it takes two looks of one worker."""
+WATCH_QUEUES: Final = Interval(60.0, spacing=10.0, longest=600.0)
+"""For due jobs that no worker takes."""
 PRUNE: Final = Interval(600.0, spacing=20.0, longest=3600.0)
 """For old records: each worker goes through the table on its own, so that no record is put off for ever."""
 

@@ -34,6 +34,7 @@ from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleP
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
+from duetime.runtime.upkeep.queues import QueueWatch
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
@@ -259,7 +260,7 @@ class Worker:
 
     def _assemble(self) -> None:
         """Build the services; here and not earlier, so that a worker made before a fork is whole after it."""
-        options = self.options
+        self.options = options = self.options.with_queues(self._named_queues())
         handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
@@ -295,6 +296,14 @@ class Worker:
         watched = self._lease.looks
         self._fetcher = Fetcher(context, slots=slots, dispatcher=self._dispatcher, watched=watched)
 
+    def _named_queues(self) -> Mapping[str, Sequence[str]]:
+        """Return the queues that tasks and declared schedules name, each with what names it."""
+        declared = {} if self._declared is None else self._declared.names
+        named: dict[str, dict[str, None]] = {}
+        for name, queue in (*((h.name, h.options.queue) for h in self._handlers.values()), *declared.items()):
+            named.setdefault(queue, {})[name] = None
+        return {queue: tuple(names) for queue, names in named.items()}
+
     def _timekeeper(self) -> StoreClock:
         return StoreClock()
 
@@ -316,6 +325,11 @@ class Worker:
             declared, tasks = self._declared, self._handlers
             self._parker = ScheduleParker(store, health, declared=declared, tasks=tasks, fleet=fleet)
             self._intake.append(self._parker)
+        if options.jobs:
+            left_out = {
+                queue: names for queue, names in self._named_queues().items() if queue not in options.queues
+            }
+            self._intake.append(QueueWatch(self._context, left_out=left_out))
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
             self._context,

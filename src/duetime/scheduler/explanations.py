@@ -11,6 +11,7 @@ from duetime.model.explain.facts import JobFacts, ScheduleFacts, ScheduleQuestio
 from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
 from duetime.model.job import JobId
+from duetime.model.queues import MOST_COUNTED, StrandedJobs, stranded
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import (
     LiveWorkers,
@@ -194,3 +195,20 @@ def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> 
         fix = f"see the log of the workers that fire schedules, or: duetime explain {overdue[0]}"
         return f"{late}: {short_list(overdue, most=_MAX_NAMED)}", fix
     return None
+
+
+async def stranded_jobs(store: Store) -> list[StrandedJobs]:
+    """Return due jobs that no worker will take; a bounded number of them is looked at."""
+    due = await store.due_jobs(most=MOST_COUNTED)
+    return stranded(due, LiveWorkers.of(await store.workers()) if due else LiveWorkers())
+
+
+async def check_queues(store: Store) -> DoctorCheck:
+    """Tell whether there are workers for the jobs that are due."""
+    found = await stranded_jobs(store)
+    return DoctorCheck.of(
+        "queues",
+        not found,
+        "; ".join(map(str, found)) or "workers serve all that is due",
+        "start duetime worker MODULE:SCHEDULER with the code that has the tasks, and --queue for each queue",
+    )

@@ -42,7 +42,7 @@ class WorkerSettings(TypedDict, total=False):
     """What users may write in `scheduler.worker(...)`."""
 
     concurrency: int
-    queues: QueueLimits
+    queues: QueueLimits | None
     schedules: bool
     jobs: bool
     grace: Duration

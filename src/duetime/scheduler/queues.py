@@ -87,7 +87,10 @@ class Queues:
         """
         store = self._store()
         census = await store.census(most=_MAX_COUNTED)
-        served = LiveWorkers.of(await store.workers()).queues
+        fleet = LiveWorkers.of(await store.workers())
         settings = {queue.name: queue for queue in census.queues}
-        counts = count_by_registry(census, served | settings.keys())
-        return [QueueRecord.from_stored(name, settings.get(name), counts[name]) for name in sorted(counts)]
+        counts = count_by_registry(census, fleet.queues | settings.keys())
+        return [
+            QueueRecord.from_stored(name, settings.get(name), count, workers=len(fleet.serving(name)))
+            for name, count in sorted(counts.items())
+        ]

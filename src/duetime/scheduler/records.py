@@ -175,9 +175,11 @@ class QueueRecord:
     skipped: int
     at_least: frozenset[Registry]
     """The numbers that are lower bounds: counting stopped there."""
+    workers: int
+    """How many living workers serve it."""
 
     @classmethod
-    def from_stored(cls, name: str, queue: StoredQueue | None, count: RegistryCount) -> Self:
+    def from_stored(cls, name: str, queue: StoredQueue | None, count: RegistryCount, *, workers: int) -> Self:
         """Put together what a store has for a queue."""
         queue = queue or StoredQueue(name=name, paused_at=None, paused_reason=None, limit=UNLIMITED)
         limit, rate = queue.limit.written()
@@ -189,6 +191,7 @@ class QueueRecord:
             limit=limit,
             rate=rate,
             at_least=frozenset(count.at_least),
+            workers=workers,
             **{registry.value: count.jobs[registry] for registry in Registry},
         )
 

@@ -41,6 +41,11 @@ class ScheduleDefinition:
         own, gate = self.options, self.handler.options.gate
         check_turns(own.overlap, own.misfire, task=self.handler.name, limited=gate is not None)
 
+    @property
+    def queue(self) -> str:
+        """Where its jobs wait."""
+        return self.options.job.queue or self.handler.options.queue
+
     def at(self, now: Instant) -> StoredSchedule:
         """Return what to store when the store's clock shows `now`."""
         seeded = self.trigger.seeded(self.name)
@@ -52,7 +57,7 @@ class ScheduleDefinition:
             payload=self.payload,
             trigger=trigger_to_text(anchored),
             declared="",
-            queue=own.job.queue or task.queue,
+            queue=self.queue,
             priority=task.priority if own.job.priority is None else own.job.priority,
             on_crash=task.on_crash,
             retries=own.job.retries,

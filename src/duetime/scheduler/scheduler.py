@@ -323,7 +323,8 @@ class Scheduler:
     @property
     def declared(self) -> Declarations:
         """The schedules that the code declares."""
-        return Declarations(tuple(self._registry.schedules), self.put_declared)
+        queues = {name: schedule.queue for name, schedule in self._registry.schedules.items()}
+        return Declarations(queues, self.put_declared)
 
     async def put_declared(self) -> None:
         """Store the schedules that the code declares; what is unchanged is not written."""

@@ -1,11 +1,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
-from duetime.model.queues import QueueCensus, Registry, StateCount, count_by_registry, registry_of
+from duetime.model.queues import (
+    MOST_COUNTED,
+    DueJobs,
+    QueueCensus,
+    Registry,
+    StateCount,
+    count_by_registry,
+    registry_of,
+    stranded,
+)
 from duetime.model.states import State
+from duetime.model.stored import LiveWorkers
+from tests.unit.model.explain.explain_kit import ALIVE
 
 
 @pytest.mark.parametrize(
@@ -62,3 +74,28 @@ def test_what_was_not_looked_at_may_be_in_any_queue() -> None:
     }
     counts = count_by_registry(census(gates_whole=False), ["a"])
     assert counts["a"].at_least == {Registry.SCHEDULED, Registry.QUEUED}
+
+
+def test_jobs_are_stranded_where_no_worker_serves_the_queue_or_none_that_does_knows_the_task() -> None:
+    fleet = LiveWorkers(
+        (
+            replace(ALIVE, queues=("default",), tasks=("report",)),
+            replace(ALIVE, queues=("mail",), tasks=("send",)),
+        )
+    )
+    due = [
+        DueJobs("default", "report", 5),
+        DueJobs("default", "send", 1),
+        DueJobs("bulk", "report", 1),
+        DueJobs("bulk", "send", 2),
+        DueJobs("mail", "send", 9),
+    ]
+    assert [str(found) for found in stranded(due, fleet)] == [
+        "1 due job waits, and no worker of queue default knows task send",
+        "3 due jobs wait, and no worker serves queue bulk",
+    ]
+
+
+def test_of_very_many_stranded_jobs_it_is_said_that_there_may_be_more() -> None:
+    [found] = stranded([DueJobs("default", "report", MOST_COUNTED)], LiveWorkers())
+    assert str(found) == f"{MOST_COUNTED} or more due jobs wait, and no worker serves queue default"

@@ -29,6 +29,16 @@ def test_queues_may_be_a_list_or_a_mapping_to_limits() -> None:
     assert worker_options(queues={"mail": 2, "default": None}).queues == {"mail": 2, "default": None}
 
 
+def test_queues_that_are_named_are_served_unless_some_were_chosen() -> None:
+    assert list(worker_options().with_queues(["mail", "default", "bulk"]).queues) == [
+        "default",
+        "mail",
+        "bulk",
+    ]
+    chosen = worker_options(queues={"mail": 2})
+    assert chosen.with_queues(["default", "mail", "bulk"]) == chosen
+
+
 @pytest.mark.parametrize(
     ("settings", "hint"),
     [

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
@@ -167,7 +167,8 @@ class ScheduleFirer(Service):
 class Declarations:
     """The schedules that the code of this process declares."""
 
-    names: Collection[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Their names, each with the queue of its jobs."""
     store: Callable[[], Awaitable[None]] | None = None
     """Stores them; `None` where they are not kept in step."""
 

@@ -9,7 +9,7 @@ from duetime.model.audit import AuditEntry, StoredAuditEntry
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
-from duetime.model.queues import QueueCensus, StoredQueue
+from duetime.model.queues import DueJobs, QueueCensus, StoredQueue
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.retention import Retention
 from duetime.model.schedule.actions import CodeSchedule
@@ -398,6 +398,13 @@ class ReadStore(Protocol):
 
     async def census(self, *, most: int) -> QueueCensus:
         """Count what is in each queue, up to a bound for each thing that is counted: never in need of a full scan."""
+        ...
+
+    async def due_jobs(self, *, most: int) -> list[DueJobs]:
+        """Tell which tasks the due jobs that no worker has are of, by queue and task.
+
+        At least `most` jobs of each queue are looked at, and of those at gates; of up to `most` queues.
+        """
         ...
 
     async def counts(self) -> Mapping[tuple[str, State], int]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from duetime.model.ids import first_id_of
 from duetime.model.job import JobKind, join_tags
 from duetime.model.limits import Gate
-from duetime.model.queues import QueueCensus, StateCount, StoredQueue, registry_of
+from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
 from duetime.stores.base import JobFilter
@@ -71,6 +71,11 @@ class RedisReads(RedisStorePart):
             gates_whole=gates["waiting"] < most,
             history_whole=sum(tally.jobs for tally in latest) < most,
         )
+
+    async def due_jobs(self, *, most: int) -> list[DueJobs]:
+        """Tell which tasks the due jobs that no worker has are of; in queues, all of them are counted."""
+        _, found = await self._calls.read("due_jobs", {"most": most})
+        return sorted(DueJobs(*row) for row in found)
 
     async def _latest(self, most: int) -> list[StateCount]:
         """Count the newest jobs, whatever their state."""

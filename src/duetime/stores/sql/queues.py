@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from duetime.model.explain.facts import LimitFacts
 from duetime.model.limits import UNLIMITED, Gate, gate_schedule
-from duetime.model.queues import QueueCensus, StateCount, StoredQueue
+from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue
 from duetime.model.states import State
 from duetime.model.text import clean_text
 from duetime.model.time import Instant
@@ -82,6 +83,22 @@ class SqlQueues(SqlSubject):
                 tallies.append(StateCount(queue, State(state), count, started=bool(started)))
         gates, history = (sum(row[-1] for row in found) < most for found in (gated, latest))
         return QueueCensus(queues=queues, tallies=tallies, gates_whole=gates, history_whole=history)
+
+    @read(rows=None)
+    def due_jobs(self, *, most: int) -> Script[list[DueJobs]]:
+        """Tell which tasks the due jobs that no worker has are of."""
+        counts = Counter[tuple[str, str]]()
+        queue = ""
+        for _ in range(most):
+            found = yield Query(self._sql.next_queue, {"queue": queue})
+            if not found:
+                break
+            [(queue,)] = found
+            for task, jobs in (yield Query(self._sql.due_in_queue, {"queue": queue, "most": most})):
+                counts[queue, task] += jobs
+        for queue, task, jobs in (yield Query(self._sql.due_at_gates, {"most": most})):
+            counts[queue, task] += jobs
+        return [DueJobs(*kind, jobs) for kind, jobs in sorted(counts.items())]
 
     @write(rows=None)
     def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> HintingScript[int]:

@@ -61,6 +61,28 @@ SELECT latest.queue, latest.state, latest.started_at IS NOT NULL, count(*)
 FROM (SELECT queue, state, started_at FROM {jobs} ORDER BY id DESC LIMIT :most) AS latest
 GROUP BY latest.queue, latest.state, latest.started_at IS NOT NULL
 
+-- name: next_queue
+-- Name the first queue behind another in which something waits: one probe of the claim index.
+SELECT j.queue FROM {jobs} AS j {index claim} WHERE {claimable} AND j.queue > :queue ORDER BY j.queue LIMIT 1
+
+-- name: due_in_queue
+-- Count the first due jobs of a queue by task: an ordered range of the claim index for each priority.
+SELECT first.task, count(*)
+FROM (
+    SELECT j.task FROM {jobs} AS j {index claim}
+    WHERE {claimable} AND j.queue = :queue AND j.priority IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9) AND j.due_at <= {now}
+    ORDER BY j.priority, j.due_at, j.id LIMIT :most
+) AS first
+GROUP BY first.task
+
+-- name: due_at_gates
+SELECT first.queue, first.task, count(*)
+FROM (
+    SELECT j.queue, j.task FROM {jobs} AS j
+    WHERE {at_gate} AND j.due_at >= 0 AND j.due_at <= {now} ORDER BY j.due_at LIMIT :most
+) AS first
+GROUP BY first.queue, first.task
+
 -- name: purgeable
 SELECT j.id FROM {jobs} AS j {index claim}
 WHERE {claimable} AND j.queue = :queue AND j.created_at <= :before

@@ -100,7 +100,7 @@ from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSche
 from duetime.testing.conformance.queue_limits import TestQueueLimits
 from duetime.testing.conformance.rates import TestRates
 from duetime.testing.conformance.reads import TestLists, TestNextDue, TestReads
-from duetime.testing.conformance.registries import TestPurge, TestRegistries
+from duetime.testing.conformance.registries import TestDueJobs, TestPurge, TestRegistries
 from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.reports import TestLogs, TestProgress
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
@@ -133,6 +133,7 @@ __all__ = [
     "TestClaimAhead",
     "TestCommands",
     "TestDelete",
+    "TestDueJobs",
     "TestDueSchedules",
     "TestEnqueue",
     "TestEntries",

@@ -10,13 +10,20 @@ import pytest
 from duetime.model.job import JobTerms
 from duetime.model.limits import UNLIMITED, Gate
 from duetime.model.outcome import Cancelled, Failed
-from duetime.model.queues import QueueCensus, Registry, RegistryCount, StoredQueue, count_by_registry
+from duetime.model.queues import (
+    DueJobs,
+    QueueCensus,
+    Registry,
+    RegistryCount,
+    StoredQueue,
+    count_by_registry,
+)
 from duetime.model.states import State
 from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.callbacks import ALL, called
-from duetime.testing.conformance.kit import finish, hire, job, put, read, take, take_one
+from duetime.testing.conformance.kit import TASK, finish, hire, job, put, read, take, take_one
 from duetime.testing.conformance.suite import StoreSuite
 
 
@@ -102,6 +109,45 @@ class TestRegistries(StoreSuite):
             gates_whole=True,
             history_whole=True,
         )
+
+
+class TestDueJobs(StoreSuite):
+    """`due_jobs`."""
+
+    async def test_they_are_told_by_queue_and_task_also_at_gates(self, store: Store) -> None:
+        gate = JobTerms(gate="g")
+        await store.enqueue([job(), job(priority=0), job(task="other"), job(queue="b")])
+        await store.enqueue([job(queue="b", terms=gate), job(queue="b", terms=gate, task="other")])
+        assert await store.due_jobs(most=100) == [
+            DueJobs("b", TASK, 2),
+            DueJobs("b", "other", 1),
+            DueJobs("default", TASK, 2),
+            DueJobs("default", "other", 1),
+        ]
+
+    async def test_what_is_not_due_what_a_worker_has_and_what_has_ended_is_left_out(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        await put(store)
+        await finish(store, await take_one(store), now=clock.now())
+        await put(store)
+        await take_one(store)
+        await store.enqueue([job(delay=60), job(delay=60, terms=JobTerms(gate="g"))])
+        assert await store.due_jobs(most=100) == []
+        clock.advance(60)
+        assert [found.jobs for found in await store.due_jobs(most=100)] == [2]
+
+    async def test_those_that_will_not_go_are_found_behind_many_to_come(self, store: Store) -> None:
+        await store.enqueue([job(delay=60, priority=0) for _ in range(9)])
+        await store.enqueue([job(task="lost", priority=9), job(task="lost", queue="z")])
+        await store.enqueue([job(queue=f"q{number}", delay=60) for number in range(3)])
+        assert await store.due_jobs(most=5) == [DueJobs("default", "lost", 1), DueJobs("z", "lost", 1)]
+
+    async def test_at_least_as_many_are_counted_as_were_asked_for(self, store: Store) -> None:
+        await store.enqueue([job(priority=number) for number in range(9)])
+        [found] = await store.due_jobs(most=5)
+        assert found.jobs >= 5
 
 
 class TestPurge(StoreSuite):

@@ -99,6 +99,30 @@ verb('tally_waiting', READS, function()
   return reply({}, found)
 end)
 
+-- Count the due jobs of each queue and task; of those at gates, the first ones.
+verb('due_jobs', READS, function(asked)
+  local counts = {}
+  local function count(queue, task, jobs)
+    local kind = joined(queue, task)
+    counts[kind] = (counts[kind] or 0) + jobs
+  end
+  for _, line in ipairs(members('lines')) do
+    local queue, _, task = split(line)
+    local due = redis.call('ZCOUNT', key('claim', line), '-inf', moment)
+    if due > 0 then count(queue, task, due) end
+  end
+  for _, id in ipairs(up_to(key('gated'), moment, asked.most)) do
+    local job = rows.glance(id, NONE)
+    if job and job.queue then count(job.queue, job.task, 1) end
+  end
+  local found = {}
+  for kind, jobs in pairs(counts) do
+    local queue, task = string.match(kind, '^(.-)|(.*)$')
+    found[#found + 1] = pack_row({queue, task, jobs}, 3)
+  end
+  return reply({}, found)
+end)
+
 verb('queues', READS, function()
   return reply({}, collect(members('queues'), function(name)
     local set = queues.read(name)

@@ -126,6 +126,21 @@ SELECT count(*) FROM pg_class WHERE relname = '{meta}' AND relkind = 'r' AND pg_
 -- Let one process at a time change the tables.
 SELECT pg_advisory_xact_lock(hashtextextended('{meta}', 0))
 
+-- name: due_in_queue
+-- Count the first due jobs of a queue by task. LATERAL walks the priorities, each an ordered range of the claim index.
+SELECT first.task, count(*)
+FROM (
+    SELECT ranged.task
+    FROM generate_series(0, 9) AS p (n)
+    CROSS JOIN LATERAL (
+        SELECT j.task FROM {jobs} AS j
+        WHERE {claimable} AND j.queue = :queue AND j.priority = p.n AND j.due_at <= {now}
+        ORDER BY j.due_at, j.id LIMIT :most
+    ) AS ranged
+    LIMIT :most
+) AS first
+GROUP BY first.task
+
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
 WITH RECURSIVE {waiting_queues}
