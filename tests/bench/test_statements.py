@@ -31,7 +31,7 @@ OPEN = ("has_schema", "schema_version", "register", "retire", "drop_commands")
 """What a worker sends once."""
 BEAT = ("pulse", "held_by")
 """What one heartbeat sends."""
-WATCH = ("next_due", "peers", "forsaken", "is_alive")
+WATCH = ("next_due", "peers", "forsaken", "is_alive", "next_queue", "due_in_queue", "due_at_gates")
 """What a worker reads now and then, however many jobs there are."""
 
 FIRING = [("read", "due_schedules"), ("read", "next_schedule"), ("write", "fire"), ("write", "enqueue")]
