@@ -11,6 +11,7 @@ from typing import NamedTuple
 from duetime.model.limits import Gate
 from duetime.model.states import State
 from duetime.model.stored import LiveWorkers
+from duetime.model.text import counted
 from duetime.model.time import Instant
 
 
@@ -82,12 +83,10 @@ class StrandedJobs(NamedTuple):
     """How many, or if they are very many, how many were counted."""
 
     def __str__(self) -> str:
-        more = (
-            f"{self.jobs} or more due jobs wait"
-            if self.jobs >= MOST_COUNTED
-            else f"{self.jobs} due jobs wait"
+        more = " or more" if self.jobs >= MOST_COUNTED else ""
+        return (
+            f"{counted(self.jobs, 'due job')}{more} {'waits' if self.jobs == 1 else 'wait'}, and {self.why}"
         )
-        return f"{'1 due job waits' if self.jobs == 1 else more}, and {self.why}"
 
 
 MOST_COUNTED = 100

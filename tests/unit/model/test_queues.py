@@ -98,4 +98,4 @@ def test_jobs_are_stranded_where_no_worker_serves_the_queue_or_none_that_does_kn
 
 def test_of_very_many_stranded_jobs_it_is_said_that_there_may_be_more() -> None:
     [found] = stranded([DueJobs("default", "report", MOST_COUNTED)], LiveWorkers())
-    assert str(found) == f"{MOST_COUNTED} or more due jobs wait, and no worker serves queue default"
+    assert str(found) == f"{MOST_COUNTED} due jobs or more wait, and no worker serves queue default"
