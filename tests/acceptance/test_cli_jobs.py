@@ -176,6 +176,30 @@ def test_jobs_can_be_put_off(folder: Path) -> None:
     assert duetime("jobs", "snooze", job_id, *URL).exit_code == 2
 
 
+def test_jobs_can_be_changed(folder: Path) -> None:
+    first, second = (
+        duetime("enqueue", "shop:scheduler", "shop.slow", "--delay", "1h").stdout.strip() for _ in range(2)
+    )
+    result = duetime("jobs", "edit", first, second, "--at", "2030-01-31T09:00:00Z", "--queue", "mail", *URL)
+    assert (result.exit_code, result.stdout) == (0, f"{first}  changed\n{second}  changed\n")
+    job = from_json("jobs", "show", second, *URL)
+    assert (job["due_at"], job["queue"], job["priority"]) == ("2030-01-31T09:00:00Z", "mail", 5)
+    duetime("jobs", "edit", first, "--delay", "0s", "--priority", "0", *URL)
+    job = from_json("jobs", "show", first, *URL)
+    assert (job["due_at"] < "2030", job["priority"]) == (True, 0)
+    duetime("jobs", "cancel", first, *URL)
+    result = duetime("jobs", "edit", first, second, "--delay", "1h", *URL)
+    assert (result.exit_code, result.stdout) == (1, f"{first}  has ended\n{second}  changed\n")
+    assert duetime("jobs", "edit", "unknown", "--delay", "1h", *URL).exit_code == 3
+    for bad in (
+        (),
+        ("--at", "2030-01-31T09:00:00Z", "--delay", "1h"),
+        ("--priority", "10"),
+        ("--queue", "a b"),
+    ):
+        assert duetime("jobs", "edit", second, *bad, *URL).exit_code == 2
+
+
 def test_jobs_can_be_taken_from_their_workers(folder: Path) -> None:
     job_id = duetime("enqueue", "shop:scheduler", "shop.slow").stdout.strip()
     assert duetime("jobs", "release", job_id, *URL).stdout == f"{job_id}  no worker has it\n"

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from duetime.model.ids import new_job_id
-from duetime.model.job import Claim, JobTerms, Key
+from duetime.model.job import Claim, JobEdit, JobTerms, Key
 from duetime.model.limits import Gate
 from duetime.model.outcome import Failed, Snoozed, Succeeded
 from duetime.model.reports import NewLogPart, Progress
@@ -98,7 +98,7 @@ async def report(store: Store, _clock: FakeClock) -> None:
 
 async def interfere(store: Store, _clock: FakeClock) -> None:
     running, waiting = await claim(store), await put(store, queue=OWN)
-    await store.snooze([waiting], delay=MINUTE)
+    await store.edit([waiting], JobEdit(postpone=MINUTE))
     await store.cancel([waiting], reason="no")
     await store.delete([waiting])
     await store.release([running.job_id], force=True)

@@ -1,4 +1,4 @@
-"""Jobs that are run again, put off, or taken away from their workers."""
+"""Jobs that are run again, changed, put off, or taken away from their workers."""
 
 from __future__ import annotations
 
@@ -101,6 +101,22 @@ async def test_a_job_that_was_put_off_waits(scheduler: Scheduler) -> None:
         due = (await job.record()).due_at
         await scheduler.jobs.snooze(job.id, "30m")
         assert (await job.record()).due_at == due + timedelta(minutes=30)
+
+
+async def test_a_job_that_is_to_run_sooner_runs_then_as_it_was_changed(
+    scheduler: Scheduler, store_url: str
+) -> None:
+    @scheduler.task(name="double")
+    async def double(number: int) -> int:
+        return number * 2
+
+    client = Scheduler(store_url)
+    client.task(name="double")(double.handler.function)
+    async with client, scheduler, scheduler.worker(queues=["default", "mail"]):
+        job = await double.options(delay="1h").enqueue(1)
+        await client.jobs.edit(job.id, delay=0.01, args=[21], queue="mail")
+        assert await job.result(timeout=20) == 42
+        assert (await job.record()).queue == "mail"
 
 
 async def test_an_unstarted_job_of_a_frozen_worker_is_given_to_another_by_force(

@@ -185,6 +185,7 @@ async def test_a_plan_from_before_there_were_jobs_does_not_read_all_of_them_when
 
 ROW = json.dumps([[job_id(1), 1, "c", "w"]])
 OTHER = json.dumps([[job_id(1), "greet", "{}", DUE, 0, "default", 5, "retry"]])
+EDIT = json.dumps([[job_id(1), LATER, None, None, "mail"]])
 PROGRESS = json.dumps([[job_id(1), 1, "c", 0.5, None]])
 LOG = json.dumps([[job_id(1), 1, "c", 1, 1, "line"]])
 DROP = json.dumps([[job_id(1), 0, "", 1, 5]])
@@ -205,6 +206,7 @@ NAMES = json.dumps([["nightly", LATER, 1]])
         (SQL.settled_before, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.adopt, {"rows": ROW, "worker": "w", "claim_id": "d", "now": DUE}, "duetime_jobs_pkey"),
         (SQL.cancel, {"rows": ROW, "reason": "r", "now": DUE}, "duetime_jobs_pkey"),
+        (SQL.edit, {"rows": EDIT, "latest": LATER, "now": DUE}, "duetime_jobs_pkey"),
         (SQL.standing, {"rows": ROW}, "duetime_jobs_pkey"),
         (SQL.get, {"rows": ROW, "now": DUE}, "duetime_jobs_pkey"),
         (SQL.key_holders, {"rows": KEYED, "now": DUE}, "duetime_jobs_key duetime_jobs_pkey"),

@@ -117,6 +117,7 @@ def test_a_heartbeat_costs_the_same_with_many_more_jobs_due_of_whatever_task(
         SQL.settled_before,
         SQL.adopt,
         SQL.cancel,
+        SQL.edit,
         SQL.standing,
         SQL.get,
         SQL.key_holders,

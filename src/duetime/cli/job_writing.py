@@ -1,10 +1,11 @@
-"""`duetime jobs delete` and `purge`: jobs removed by id or by what they have in common."""
+"""`duetime jobs edit`, `delete` and `purge`: jobs changed, and removed by id or by what they have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Unpack
+from functools import partial
+from typing import Any, Unpack
 
 import click
 
@@ -41,7 +42,30 @@ criteria_options = all_options(
     option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z."),
 )
 """Which jobs are meant."""
+NO_JOB = "there is no such job"
 _yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
+
+
+@click.command()
+@client_command
+@job_ids_argument
+@option("--at", "MOMENT", "Run them then; ISO 8601 with a zone.")
+@option("--delay", "DURATION", "Run them this long from now.")
+@option("--queue", "NAME", "Move them to this queue.")
+@option("--priority", "N", "From 0 (first) to 9.")
+async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
+    """Change when or where jobs run that wait.
+
+    `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has been claimed
+    by a worker or has ended.
+
+    \b
+      duetime jobs edit 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10 --at 2030-01-31T09:00:00Z
+      duetime jobs edit 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10 --delay 0s --priority 0
+    """  # noqa: D301
+    changes: Any = {name: value for name, value in given.items() if value is not None}
+    texts = {"unknown": NO_JOB, "finished": "has ended", "active": "is with a worker"}
+    return await ask_each(job_ids, partial(scheduler.jobs.edit, **changes), texts, "changed")
 
 
 @click.command()
@@ -65,7 +89,7 @@ def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run
             return "deleted"
         return "active" if (await scheduler.jobs.get(job_id)).state is State.RUNNING else "would be deleted"
 
-    texts = {"unknown": "there is no such job", "active": "is with a worker; cancel it first"}
+    texts = {"unknown": NO_JOB, "active": "is with a worker; cancel it first"}
     return ask_each(job_ids, act, texts)
 
 

@@ -25,7 +25,7 @@ from duetime.cli.command import (
     target_command,
     watch_command,
 )
-from duetime.cli.job_writing import criteria_options, delete, purge
+from duetime.cli.job_writing import NO_JOB, criteria_options, delete, edit, purge
 from duetime.cli.output import Answer, ExitCode
 from duetime.errors import JobNotFound, ScheduleNotFound
 from duetime.model.job import JobId
@@ -51,7 +51,7 @@ _LOOK_EVERY = 0.5
 _TAIL_ERROR_WIDTH = 100
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 
-_TEXTS = {"finished": "has ended", "unknown": "there is no such job"}
+_TEXTS = {"finished": "has ended", "unknown": NO_JOB}
 
 
 @click.group()
@@ -68,7 +68,7 @@ def jobs() -> None:
     """  # noqa: D301
 
 
-for command in (delete, purge):
+for command in (edit, delete, purge):
     jobs.add_command(command)
 
 

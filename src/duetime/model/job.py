@@ -152,6 +152,26 @@ class NewJob(NamedTuple):
         return self.terms is NO_TERMS and self.key is None and self.parent is None and self.expires_at is None
 
 
+class JobEdit(NamedTuple):
+    """What is to become of a job that waits; what is `None` stays as it is."""
+
+    due_at: Instant | None = None
+    delay: Micros | None = None
+    """Due this long from now."""
+    postpone: Micros | None = None
+    """Due this long after its due time, or from now if that has passed."""
+    queue: str | None = None
+    priority: int | None = None
+    retries: int | None = None
+    timeout: Micros | None = None
+    expires: Micros | None = None
+    """How long after its due time it may still start."""
+    expires_at: Instant | None = None
+    payload: str | None = None
+    gate: str | None = None
+    """The gate of a job with the new payload; without one it stays as it is."""
+
+
 SOON: Final[Micros] = MINUTE
 """Workers are told of jobs that fall due within this time; they find later ones when they next look."""
 

@@ -1,4 +1,4 @@
-"""Jobs as a client sees them: read page by page, cancelled, released, run again, deleted and pruned."""
+"""Jobs as a client sees them: read page by page, cancelled, changed, released, run again, deleted and pruned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import msgspec
 
 from duetime.errors import InvalidArguments, InvalidCursor, InvalidOption, JobActive, JobEnded
 from duetime.model.ids import new_job_id
-from duetime.model.job import JobId, JobKind
+from duetime.model.job import JobEdit, JobId, JobKind
+from duetime.model.limits import gate_schedule
 from duetime.model.queues import Registry
 from duetime.model.reports import LogPart, with_gaps
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, Retention, check_keep_per_schedule
@@ -29,20 +30,22 @@ from duetime.model.time import (
     describe_duration,
     from_datetime,
     parse_duration,
+    to_datetime,
 )
 from duetime.model.worker import CommandKind, NewCommand
+from duetime.runtime.running.handler import Handler
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
+from duetime.scheduler.lookup import check_limit, find_job, find_task, growing_pauses, job_not_found
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, json_or_text
-from duetime.scheduler.task import Call, EnqueueClient
+from duetime.scheduler.task import Call, EnqueueClient, call_arguments
 from duetime.stores.base import (
     CancelAnswer,
     DeleteAnswer,
+    EditAnswer,
     JobFilter,
     PruneResult,
     ReleaseAnswer,
-    SnoozeAnswer,
     Store,
 )
 
@@ -74,6 +77,18 @@ class JobQuery(JobCriteria, total=False):
 
     limit: int
     cursor: str | None
+
+
+class JobEditValues(TypedDict, total=False):
+    """What users may write in `scheduler.jobs.edit(...)` besides arguments."""
+
+    at: datetime
+    delay: Duration
+    queue: str
+    priority: int
+    retries: int
+    timeout: Duration
+    expires: Duration | datetime
 
 
 class DeletedJobs(NamedTuple):
@@ -198,11 +213,14 @@ _DELETED_AT_ONCE: Final = 500
 
 
 class Jobs:
-    """Reads, cancels, postpones, reruns and deletes jobs."""
+    """Reads, cancels, changes, reruns and deletes jobs."""
 
-    def __init__(self, store: Callable[[], Store], *, client: EnqueueClient) -> None:
+    def __init__(
+        self, store: Callable[[], Store], *, client: EnqueueClient, tasks: Mapping[str, Handler]
+    ) -> None:
         self._store = store
         self._client = client
+        self._tasks = tasks
 
     async def get(self, job_id: JobId) -> JobRecord:
         """Return one job; raises `JobNotFound`."""
@@ -318,10 +336,62 @@ class Jobs:
         Raises `JobActive` when a worker has it, `JobEnded` when it has ended, `JobNotFound`.
         """
         micros = parse_duration(delay, what="delay")
-        answer = (await self._store().snooze([job_id], delay=micros))[job_id]
-        if answer is SnoozeAnswer.RUNNING:
-            raise JobActive(f"job {job_id} is with a worker; its handler can put it off, with duetime.Snooze")
+        instead = "its handler can put it off, with duetime.Snooze"
+        await self._edit(job_id, JobEdit(postpone=micros), instead=instead)
+
+    async def edit(
+        self,
+        job_id: JobId,
+        *,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
+        **values: Unpack[JobEditValues],
+    ) -> None:
+        """Change what is given of a job that waits, and nothing else.
+
+        `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here. Raises
+        `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`.
+        """
+        check_known(values, JobEditValues.__optional_keys__)
+        call = call_arguments(args, kwargs)
+        if not values and args is None and kwargs is None:
+            raise InvalidOption("say what to change, e.g. jobs.edit(id, delay='1h')")
+        options = job_options(cast("JobOptionValues", values))
+        change = JobEdit(
+            due_at=options.at,
+            delay=options.delay if "delay" in values else None,
+            queue=options.queue,
+            priority=options.priority,
+            retries=options.retries,
+            timeout=options.timeout,
+            expires=options.terms.expires,
+            expires_at=options.expires_at,
+        )
+        job = await find_job(self._store(), job_id)
+        await self._check_deadline(job, change)
+        if args is not None or kwargs is not None:
+            handler = find_task(self._tasks, job.task)
+            payload = handler.arguments.encode(*call)
+            in_turn = job.gate is not None and gate_schedule(job.gate) is not None
+            change = change._replace(payload=payload, gate=job.gate if in_turn else handler.gate_of(payload))
+        await self._edit(job_id, change, instead="cancel it, and run it again as you want it")
+
+    async def _edit(self, job_id: JobId, change: JobEdit, *, instead: str) -> None:
+        answer = (await self._store().edit([job_id], change))[job_id]
+        if answer is EditAnswer.RUNNING:
+            raise JobActive(f"job {job_id} is with a worker; {instead}")
         _check_not_ended(job_id, answer)
+
+    async def _check_deadline(self, job: StoredJob, change: JobEdit) -> None:
+        """Raise `InvalidOption` for a new due time at which the job would be too late."""
+        if job.expires_at is None or (change.expires, change.expires_at) != (None, None):
+            return
+        due_at = await self._store().now() + change.delay if change.delay is not None else change.due_at
+        if due_at is not None and due_at >= job.expires_at:
+            raise InvalidOption(
+                f"job {job.id} is to start before {to_datetime(job.expires_at).isoformat()}, "
+                f"not at {to_datetime(due_at).isoformat()}; give expires=, too"
+            )
 
     async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
         """Have a worker give back a job that it has claimed and not started, so that another can have it.
@@ -341,10 +411,10 @@ class Jobs:
         return answer
 
 
-def _check_not_ended(job_id: JobId, answer: SnoozeAnswer | ReleaseAnswer) -> None:
-    if answer in (SnoozeAnswer.FINISHED, ReleaseAnswer.FINISHED):
+def _check_not_ended(job_id: JobId, answer: EditAnswer | ReleaseAnswer) -> None:
+    if answer in (EditAnswer.FINISHED, ReleaseAnswer.FINISHED):
         raise JobEnded(f"job {job_id} has ended; scheduler.jobs.rerun(id) runs it once more")
-    if answer in (SnoozeAnswer.UNKNOWN, ReleaseAnswer.UNKNOWN):
+    if answer in (EditAnswer.UNKNOWN, ReleaseAnswer.UNKNOWN):
         raise job_not_found(job_id)
 
 

@@ -112,8 +112,8 @@ class Scheduler:
 
     @cached_property
     def jobs(self) -> Jobs:
-        """Reads, cancels, postpones, reruns and deletes jobs."""
-        return Jobs(self._opened, client=self)
+        """Reads, cancels, changes, reruns and deletes jobs."""
+        return Jobs(self._opened, client=self, tasks=self._registry.handlers)
 
     @cached_property
     def schedules(self) -> Schedules:

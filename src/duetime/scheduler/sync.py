@@ -53,7 +53,7 @@ def blocking_enqueue(
 
 
 class BlockingJobs(BlockingVerbs[Jobs]):
-    """Reads, cancels, postpones, reruns and deletes jobs."""
+    """Reads, cancels, changes, reruns and deletes jobs."""
 
     get = blocking(Jobs.get)
     list = blocking(Jobs.list)
@@ -64,6 +64,7 @@ class BlockingJobs(BlockingVerbs[Jobs]):
     explain = blocking(Jobs.explain)
     logs = blocking(Jobs.logs)
     snooze = blocking(Jobs.snooze)
+    edit = blocking(Jobs.edit)
     release = blocking(Jobs.release)
     delete = blocking(Jobs.delete)
     delete_many = blocking(Jobs.delete_many)

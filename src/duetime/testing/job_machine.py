@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from duetime.model.ids import new_token
+from duetime.model.job import JobEdit
 from duetime.model.outcome import Outcome
+from duetime.model.time import SECOND
 from duetime.model.worker import WorkerId
-from duetime.stores.base import ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base import EditAnswer, ReleaseAnswer
 from duetime.testing.agreement import QUEUES, agree_on_claim
 from duetime.testing.machine import LEASE, StoreMachine, outcomes, pick, some
+
+
+def job_edit(**values: Any) -> JobEdit:
+    """A change of these values; of the class itself Hypothesis would draw the others as well."""
+    return JobEdit(**values)
+
+
+edits = st.builds(
+    job_edit,
+    delay=st.sampled_from([None, 0, SECOND]),
+    postpone=st.sampled_from([None, None, 0, LEASE]),
+    queue=st.sampled_from([None, *QUEUES]),
+    priority=st.sampled_from([None, 0, 9]),
+    retries=st.sampled_from([None, 1]),
+    expires=st.sampled_from([None, None, LEASE]),
+    payload=st.sampled_from([None, None, '{"other":1}']),
+).filter(lambda edit: edit.delay is None or edit.postpone is None)
 
 
 class JobMachine(StoreMachine):
@@ -57,13 +78,13 @@ class JobMachine(StoreMachine):
         self.before = {known: job for known, job in self.before.items() if known in self.model.jobs}
 
     @precondition(lambda self: self.model.jobs)
-    @rule(which=some, delay=st.sampled_from([0, LEASE]))
-    def snooze(self, which: int, delay: int) -> None:
-        """Somebody puts a job off."""
+    @rule(which=some, change=edits)
+    def edit(self, which: int, change: JobEdit) -> None:
+        """Somebody changes a job."""
         job_id = pick(self.model.jobs, which)
-        moved = self.model.snooze(job_id, delay=delay)
-        answers = self.run(self.store.snooze([job_id], delay=delay))
-        assert (answers[job_id] == SnoozeAnswer.SNOOZED) == moved
+        changed = self.model.edit(job_id, change)
+        answers = self.run(self.store.edit([job_id], change))
+        assert (answers[job_id] == EditAnswer.CHANGED) == changed
 
     @precondition(lambda self: self.held)
     @rule(which=some, force=st.booleans())

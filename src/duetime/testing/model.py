@@ -12,7 +12,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from duetime.errors import KeyTaken
-from duetime.model.job import JobId, Key, KeyDecision, KeyHolder, NewJob, Token, decide_key, join_tags
+from duetime.model.job import (
+    JobEdit,
+    JobId,
+    Key,
+    KeyDecision,
+    KeyHolder,
+    NewJob,
+    Token,
+    decide_key,
+    join_tags,
+)
 from duetime.model.outcome import CrashSuspect, Settlement, blamed_job, cancel_beats
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
@@ -125,12 +135,21 @@ class JobModel:
         self.tries = [tried for tried in self.tries if tried[0] != job_id]
         return DeleteAnswer.DELETED
 
-    def snooze(self, job_id: JobId, *, delay: Micros) -> bool:
-        """Put off what waits."""
-        job = self.jobs[job_id]
+    def edit(self, job_id: JobId, change: JobEdit) -> bool:
+        """Change what waits."""
+        job, now = self.jobs[job_id], self.clock.now()
         if job.record.state is not State.PENDING:
             return False
-        job.change(due_at=max(job.record.due_at, self.clock.now()) + delay)
+        plain = ("queue", "priority", "retries", "timeout", "payload", "due_at", "expires_at")
+        job.change(**{name: value for name in plain if (value := getattr(change, name)) is not None})
+        if change.delay is not None:
+            job.change(due_at=now + change.delay)
+        if change.postpone is not None:
+            job.change(due_at=max(job.record.due_at, now) + change.postpone)
+        if change.expires is not None:
+            job.change(expires_at=job.record.due_at + change.expires)
+        if change.payload is not None:
+            job.change(gate=change.gate)
         return True
 
     def release(self, job_id: JobId, *, force: bool) -> bool:

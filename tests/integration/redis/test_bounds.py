@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from duetime.errors import InvalidArguments
-from duetime.model.job import JobTerms, Key
+from duetime.model.job import JobEdit, JobTerms, Key
 from duetime.model.limits import Gate
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.stores.base import CancelAnswer, ClaimRequest, DeleteAnswer, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base import CancelAnswer, ClaimRequest, DeleteAnswer, EditAnswer, ReleaseAnswer
 from duetime.stores.redis import control, enqueue as enqueuing, runs as running, workers as working
 from duetime.stores.redis.runs import RedisLimitSurvey, read_survey
 from duetime.stores.redis.store import RedisStore
@@ -37,6 +37,7 @@ from duetime.testing.conformance.kit import (
 pytestmark = pytest.mark.covers("one-call-for-all")
 
 GATED = JobTerms(gate=TASK)
+LATER = JobEdit(postpone=SECOND)
 
 
 class Call(NamedTuple):
@@ -132,7 +133,7 @@ async def test_a_purge_passes_nobody_over_though_others_take_jobs_meanwhile(
 
     async def move_one(verb: str) -> None:
         if verb == "purgeable":
-            await store.snooze([next(moved)], delay=SECOND)
+            await store.edit([next(moved)], LATER)
 
     with counted(store, client, behind=move_one):
         assert await store.purge("default", before=before, reason="off", limit=100) == 12
@@ -258,11 +259,11 @@ async def test_long_lists_of_jobs_are_read_and_changed_in_pieces(
     twice = [*ids, *ids]
     with counted(store, client) as calls:
         assert await store.release(twice, force=True) == dict.fromkeys(ids, ReleaseAnswer.RELEASED)
-        assert await store.snooze(twice, delay=SECOND) == dict.fromkeys(ids, SnoozeAnswer.SNOOZED)
+        assert await store.edit(twice, LATER) == dict.fromkeys(ids, EditAnswer.CHANGED)
         assert await store.cancel(twice, reason="off") == dict.fromkeys(ids, CancelAnswer.CANCELLED)
         assert [record.id for record in await store.get(ids)] == ids
         assert await store.delete(twice) == dict.fromkeys(ids, DeleteAnswer.DELETED)
-    assert {call.verb for call in calls} == {"standing", "release", "snooze", "cancel", "get", "delete"}
+    assert {call.verb for call in calls} == {"standing", "release", "edit", "cancel", "get", "delete"}
     # A release reads a job when it is taken away, and when that is settled.
     assert max(call.reads() for call in calls if call.verb != "standing") <= 2 * 10
 

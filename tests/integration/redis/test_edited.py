@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.model.audit import AuditEntry
-from duetime.model.job import JobTerms
+from duetime.model.job import JobEdit, JobTerms
 from duetime.model.limits import Gate
 from duetime.model.queues import Registry
 from duetime.model.retention import Retention
@@ -125,12 +125,12 @@ async def test_what_stands_before_and_behind_it_is_started_and_looked_up(
 
 @pytest.mark.parametrize("how", [*EDITS, *BLANKS])
 @pytest.mark.parametrize("terms", [JobTerms(), CALLING], ids=["alone", "calls back"])
-async def test_what_stands_before_and_behind_it_is_put_off_cancelled_and_deleted(
+async def test_what_stands_before_and_behind_it_is_changed_cancelled_and_deleted(
     store: Store, client: Any, how: str, terms: JobTerms
 ) -> None:
     first, odd, last = ids = await store_three(store, terms=terms)
     await edit(client, odd, how)
-    for answers in (await store.snooze(ids, delay=SECOND), await store.cancel(ids, reason="off")):
+    for answers in (await store.edit(ids, JobEdit(postpone=SECOND)), await store.cancel(ids, reason="off")):
         assert answers[odd] == "unknown"
     assert {record.state for record in await store.get([first, last])} == {State.CANCELLED}
     assert await store.delete(ids) == {first: "deleted", odd: "unknown", last: "deleted"}

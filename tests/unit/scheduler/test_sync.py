@@ -38,11 +38,13 @@ def test_a_blocking_caller_is_told_of_the_job_that_has_the_key(scheduler: Schedu
     assert (first.existing, second.existing, second.id) == (False, True, first.id)
 
 
-def test_a_blocking_caller_puts_jobs_off_and_runs_them_again(scheduler: Scheduler) -> None:
+def test_a_blocking_caller_puts_jobs_off_changes_them_and_runs_them_again(scheduler: Scheduler) -> None:
     handle = scheduler.task(double).options(delay=60).sync.enqueue(4)
     due = handle.record().due_at
     scheduler.sync.jobs.snooze(handle.id, 30)
     assert (handle.record().due_at - due).total_seconds() == 30
+    scheduler.sync.jobs.edit(handle.id, delay="1d", priority=0)
+    assert (handle.record().priority, handle.record().due_at > due) == (0, True)
     assert scheduler.sync.jobs.release(handle.id) == "waiting"
     scheduler.sync.jobs.cancel(handle.id)
     assert scheduler.sync.jobs.rerun(handle.id, delay=60).record().parent == handle.id

@@ -25,6 +25,7 @@ from duetime.stores.base.values import (
     DeleteAnswer,
     DoctorCheck,
     DueSchedules,
+    EditAnswer,
     Hint,
     JobFilter,
     LimitedClaims,
@@ -39,7 +40,6 @@ from duetime.stores.base.values import (
     ReleaseAnswer,
     RescueResult,
     SchemaStatus,
-    SnoozeAnswer,
 )
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "DeleteAnswer",
     "DoctorCheck",
     "DueSchedules",
+    "EditAnswer",
     "HandlerTransaction",
     "Hint",
     "JobFilter",
@@ -70,7 +71,6 @@ __all__ = [
     "RescueResult",
     "ScheduleStore",
     "SchemaStatus",
-    "SnoozeAnswer",
     "Store",
     "WorkerStore",
 ]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
 from duetime.model.audit import AuditEntry, StoredAuditEntry
-from duetime.model.job import Claim, JobId, NewJob, Token
+from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.queues import DueJobs, QueueCensus, StoredQueue
@@ -27,6 +27,7 @@ from duetime.stores.base.values import (
     DeleteAnswer,
     DoctorCheck,
     DueSchedules,
+    EditAnswer,
     Hint,
     JobFilter,
     LimitedClaims,
@@ -39,7 +40,6 @@ from duetime.stores.base.values import (
     ReleaseAnswer,
     RescueResult,
     SchemaStatus,
-    SnoozeAnswer,
 )
 
 
@@ -314,8 +314,8 @@ class ControlStore(Protocol):
         """Remove jobs that no worker has, waiting or ended, with their attempts, logs and keys; nothing is called back."""
         ...
 
-    async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
-        """Put pending jobs off, each from its due time, or from now if that has passed."""
+    async def edit(self, ids: Sequence[JobId], change: JobEdit) -> Mapping[JobId, EditAnswer]:
+        """Change pending jobs, and hint the workers."""
         ...
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:

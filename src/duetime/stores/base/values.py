@@ -216,10 +216,10 @@ class DeleteAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
-class SnoozeAnswer(StrEnum):
-    """What became of a request to put a job off."""
+class EditAnswer(StrEnum):
+    """What became of a request to change a job that waits."""
 
-    SNOOZED = "snoozed"
+    CHANGED = "changed"
     RUNNING = "running"
     FINISHED = "finished"
     UNKNOWN = "unknown"

@@ -1,4 +1,4 @@
-"""What people do to jobs and queues: cancel, delete, snooze, release, pause, limit, purge, prune."""
+"""What people do to jobs and queues: cancel, delete, edit, release, pause, limit, purge, prune."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final, TypeVar
 
 from duetime.errors import StoreUnavailable
 from duetime.model.ids import new_token
-from duetime.model.job import JobId
+from duetime.model.job import JobEdit, JobId
 from duetime.model.limits import UNLIMITED, Gate
 from duetime.model.retention import Remains, Retention, is_latest, note_on, outlived
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import clean_text
-from duetime.model.time import DAY, LATEST, Instant, Micros
-from duetime.stores.base import CancelAnswer, DeleteAnswer, Hint, PruneResult, ReleaseAnswer, SnoozeAnswer
+from duetime.model.time import DAY, LATEST, Instant
+from duetime.stores.base import CancelAnswer, DeleteAnswer, EditAnswer, Hint, PruneResult, ReleaseAnswer
 from duetime.stores.base.jobs import given_back
 from duetime.stores.redis import rows
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
 
-A = TypeVar("A", CancelAnswer, DeleteAnswer, SnoozeAnswer, ReleaseAnswer)
+A = TypeVar("A", CancelAnswer, DeleteAnswer, EditAnswer, ReleaseAnswer)
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""
 _JOBS_PER_CALL: Final = 1_000
@@ -49,9 +49,9 @@ class RedisControl(RedisStorePart):
         """Remove jobs that no worker has."""
         return await _in_pieces(ids, self._delete)
 
-    async def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
-        """Put pending jobs off."""
-        return await _in_pieces(ids, partial(self._snooze, delay=delay))
+    async def edit(self, ids: Sequence[JobId], change: JobEdit) -> Mapping[JobId, EditAnswer]:
+        """Change pending jobs, and hint the workers."""
+        return await _in_pieces(ids, partial(self._edit, change=change))
 
     async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers and hint those."""
@@ -61,9 +61,10 @@ class RedisControl(RedisStorePart):
         facts, _ = await self._calls.write("delete", {"ids": ids}, rows=len(ids))
         return dict(zip(ids, map(DeleteAnswer, facts["answers"]), strict=True))
 
-    async def _snooze(self, ids: Sequence[JobId], *, delay: Micros) -> Mapping[JobId, SnoozeAnswer]:
-        facts, _ = await self._calls.write("snooze", {"ids": ids, "delay": delay, "latest": LATEST})
-        return dict(zip(ids, map(SnoozeAnswer, facts["answers"]), strict=True))
+    async def _edit(self, ids: Sequence[JobId], *, change: JobEdit) -> Mapping[JobId, EditAnswer]:
+        request = {"ids": ids, "change": change._asdict(), "latest": LATEST}
+        facts, _ = await self._calls.write("edit", request, hints=[Hint("jobs")], rows=len(ids))
+        return dict(zip(ids, map(EditAnswer, facts["answers"]), strict=True))
 
     async def _release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
         """Take jobs away that are as they were when it was decided what becomes of them."""

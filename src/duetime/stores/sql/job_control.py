@@ -1,4 +1,4 @@
-"""What operators do to single jobs: cancel, delete, put off, take back from their workers."""
+"""What operators do to single jobs: cancel, delete, change, take back from their workers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from duetime.model.ids import new_token
-from duetime.model.job import JobId
+from duetime.model.job import JobEdit, JobId
 from duetime.model.states import State
 from duetime.model.text import clean_text
-from duetime.model.time import LATEST, Micros
+from duetime.model.time import LATEST
 from duetime.model.worker import WorkerId
-from duetime.stores.base import CancelAnswer, DeleteAnswer, Hint, ReleaseAnswer, SnoozeAnswer
+from duetime.stores.base import CancelAnswer, DeleteAnswer, EditAnswer, Hint, ReleaseAnswer
 from duetime.stores.base.jobs import given_back
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.enqueue import insertion
@@ -43,16 +43,18 @@ class SqlJobControl(SqlSubject):
         return answers | dict.fromkeys(gone, DeleteAnswer.DELETED)
 
     @write(rows=len)
-    def snooze(self, ids: Sequence[JobId], *, delay: Micros) -> HintingScript[Mapping[JobId, SnoozeAnswer]]:
-        """Put pending jobs off."""
+    def edit(self, ids: Sequence[JobId], change: JobEdit) -> HintingScript[Mapping[JobId, EditAnswer]]:
+        """Change pending jobs, and hint the workers."""
+        edits = encode_batch((job_id, *change) for job_id in ids)
+        changed = yield Query(self._sql.edit, {"rows": edits, "latest": LATEST})
         listed = encode_batch((job_id,) for job_id in ids)
-        values = {"rows": listed, "delay": delay, "latest": LATEST, "last": LATEST - delay}
-        moved = yield Query(self._sql.snooze, values)
-        answers = dict.fromkeys(ids, SnoozeAnswer.UNKNOWN)
+        answers = dict.fromkeys(ids, EditAnswer.UNKNOWN)
         for job_id, state in (yield Query(self._sql.standing, {"rows": listed})):
-            # One that waits and was not moved ran a moment ago.
-            answers[job_id] = SnoozeAnswer.FINISHED if State(state).terminal else SnoozeAnswer.RUNNING
-        return answers | {row[0]: SnoozeAnswer.SNOOZED for row in moved}
+            # One that waits and was not changed ran a moment ago.
+            answers[job_id] = EditAnswer.FINISHED if State(state).terminal else EditAnswer.RUNNING
+        if changed:
+            yield Hint("jobs")
+        return answers | {row[0]: EditAnswer.CHANGED for row in changed}
 
     @write(rows=len)
     def release(self, ids: Sequence[JobId], *, force: bool) -> HintingScript[Mapping[JobId, ReleaseAnswer]]:

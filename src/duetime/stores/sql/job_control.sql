@@ -24,11 +24,25 @@ DELETE FROM {attempts} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS
 -- name: delete_logs
 DELETE FROM {logs} WHERE job_id IN (SELECT r.id FROM {each rows: id text} AS r)
 
--- name: snooze
-UPDATE {jobs} SET due_at = CASE WHEN {jobs}.due_at > :last THEN :latest
-                                WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + :delay
-                                ELSE {now} + :delay END
-FROM {each rows: id text} AS r
+-- fragment: edited_due_at
+CASE WHEN r.due_at IS NOT NULL THEN r.due_at
+     WHEN r.delay IS NOT NULL THEN {now} + r.delay
+     WHEN r.postpone IS NULL THEN {jobs}.due_at
+     WHEN {jobs}.due_at > :latest - r.postpone THEN :latest
+     WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + r.postpone
+     ELSE {now} + r.postpone END
+
+-- name: edit
+-- Change what waits; what is not given stays.
+UPDATE {jobs} SET
+    expires_at = coalesce(r.expires_at, {edited_due_at} + r.expires, {jobs}.expires_at),
+    due_at = {edited_due_at},
+    queue = coalesce(r.queue, {jobs}.queue), priority = coalesce(r.priority, {jobs}.priority),
+    retries = coalesce(r.retries, {jobs}.retries), timeout = coalesce(r.timeout, {jobs}.timeout),
+    gate = CASE WHEN r.payload IS NULL THEN {jobs}.gate ELSE r.gate END,
+    payload = coalesce(r.payload, {jobs}.payload)
+FROM {each rows: id text, due_at int, delay int, postpone int, queue text, priority int, retries int, timeout int,
+      expires int, expires_at int, payload text, gate text} AS r
 WHERE {named} AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
 RETURNING {jobs}.id
 

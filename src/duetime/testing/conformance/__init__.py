@@ -94,7 +94,7 @@ from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.limits import TestGates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
-from duetime.testing.conformance.moves import TestRelease, TestSnooze
+from duetime.testing.conformance.moves import TestEdit, TestRelease
 from duetime.testing.conformance.moving import TestExchange, TestMovedAway, TestMovedOn, TestStretches
 from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
 from duetime.testing.conformance.queue_limits import TestQueueLimits
@@ -135,6 +135,7 @@ __all__ = [
     "TestDelete",
     "TestDueJobs",
     "TestDueSchedules",
+    "TestEdit",
     "TestEnqueue",
     "TestEntries",
     "TestExchange",
@@ -177,7 +178,6 @@ __all__ = [
     "TestRewind",
     "TestSettle",
     "TestSight",
-    "TestSnooze",
     "TestStreaks",
     "TestStretches",
     "TestTime",

@@ -1,31 +1,92 @@
-"""Operators can put jobs off and take them away from their workers."""
+"""Operators can change jobs that wait, put them off, and take them away from their workers."""
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from duetime.model.job import JobEdit, JobTerms, Key
 from duetime.model.outcome import Interrupted, Succeeded
 from duetime.model.states import State
 from duetime.model.time import LATEST, LONGEST_DURATION, SECOND
-from duetime.stores.base import ReleaseAnswer, SnoozeAnswer, Store
+from duetime.stores.base import EditAnswer, ReleaseAnswer, Store
 from duetime.testing.clock import FakeClock
-from duetime.testing.conformance.kit import finish, hire, outcomes, put, read, take, take_one
+from duetime.testing.conformance.kit import TASK, finish, hire, job, outcomes, put, read, take, take_one
 from duetime.testing.conformance.suite import StoreSuite
 
+EVERYTHING = JobEdit(
+    delay=SECOND, queue="mail", priority=0, retries=7, timeout=8, expires=9, payload="[]", gate="g"
+)
 
-class TestSnooze(StoreSuite):
-    """`snooze`."""
 
-    async def test_a_job_that_waits_for_its_time_waits_longer(self, store: Store, clock: FakeClock) -> None:
+class TestEdit(StoreSuite):
+    """`edit`."""
+
+    async def test_what_is_given_changes_and_all_else_stays(self, store: Store, clock: FakeClock) -> None:
+        job_id = await put(store, delay=5, terms=JobTerms(tags=("a",), gate="g"), key=Key(value="k"))
+        before = await read(store, job_id)
+        changes: dict[str, Any] = {"queue": "mail", "priority": 0, "retries": 7, "timeout": 8}
+        changes |= {"due_at": clock.now() + 9, "expires_at": clock.now() + 99}
+        for name, value in changes.items():
+            assert await store.edit([job_id], JobEdit(**{name: value})) == {job_id: EditAnswer.CHANGED}
+        assert await read(store, job_id) == replace(before, **changes)
+        assert await store.edit([job_id], JobEdit()) == {job_id: EditAnswer.CHANGED}
+        assert await read(store, job_id) == replace(before, **changes)
+
+    @pytest.mark.parametrize("gate", [None, "other"])
+    async def test_new_arguments_come_with_their_gate(self, store: Store, gate: str | None) -> None:
+        job_id = await put(store, terms=JobTerms(gate="g"))
+        await store.edit([job_id], JobEdit(payload='{"a":1}', gate=gate))
+        record = await read(store, job_id)
+        assert (record.payload, record.gate) == ('{"a":1}', gate)
+        await hire(store, "w1")
+        assert [claim.payload for claim in await take(store)] == ([] if gate else ['{"a":1}'])
+
+    async def test_a_delay_counts_from_now_and_a_deadline_from_the_new_due_time(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        job_id = await put(store, delay=60 * SECOND, expires_at=clock.now() + 61 * SECOND)
+        now = clock.advance(1)
+        await store.edit([job_id], JobEdit(delay=5 * SECOND, expires=SECOND))
+        record = await read(store, job_id)
+        assert (record.due_at, record.expires_at) == (now + 5 * SECOND, now + 6 * SECOND)
+        await store.edit([job_id], JobEdit(postpone=SECOND, expires=SECOND))
+        assert (await read(store, job_id)).expires_at == now + 7 * SECOND
+        await store.edit([job_id], JobEdit(expires=3 * SECOND))
+        assert (await read(store, job_id)).expires_at == now + 9 * SECOND
+
+    async def test_a_job_is_handed_out_where_and_when_it_is_now_and_no_more_where_it_was(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        sooner, later, moved, *others = await store.enqueue(
+            [job(delay=60 * SECOND), *(job() for _ in range(4))]
+        )
+        await store.edit([sooner], JobEdit(due_at=clock.now()))
+        await store.edit([later], JobEdit(delay=SECOND))
+        await store.edit([moved], JobEdit(queue="mail"))
+        await store.edit([others[-1]], JobEdit(priority=0))
+        assert [claim.job_id for claim in await take(store)] == [others[1], sooner, others[0]]
+        assert [claim.job_id for claim in await take(store, queues=("mail",))] == [moved]
+        assert (await store.next_due(["default"], [TASK])).due_at == clock.now() + SECOND
+        clock.advance(1)
+        assert [claim.job_id for claim in await take(store)] == [later]
+
+    async def test_a_job_that_waits_for_its_time_is_put_off_from_then(
+        self, store: Store, clock: FakeClock
+    ) -> None:
         job_id = await put(store, delay=5 * SECOND)
         due = clock.now() + 5 * SECOND
         clock.advance(1)
-        assert await store.snooze([job_id], delay=10 * SECOND) == {job_id: SnoozeAnswer.SNOOZED}
+        await store.edit([job_id], JobEdit(postpone=10 * SECOND))
         assert (await read(store, job_id)).due_at == due + 10 * SECOND
 
     async def test_no_job_is_put_off_beyond_the_latest_time_there_is(self, store: Store) -> None:
         first, second = await put(store, due_at=LATEST), await put(store, due_at=LATEST - LONGEST_DURATION)
-        await store.snooze([first, second], delay=LONGEST_DURATION)
+        await store.edit([first, second], JobEdit(postpone=LONGEST_DURATION))
         assert [(await read(store, job_id)).due_at for job_id in (first, second)] == [LATEST, LATEST]
 
     @pytest.mark.covers("no-way-to-interfere")
@@ -34,19 +95,19 @@ class TestSnooze(StoreSuite):
         job_id = await put(store)
         clock.advance("1h")
         await hire(store, "w1")
-        await store.snooze([job_id], delay=10 * SECOND)
+        await store.edit([job_id], JobEdit(postpone=10 * SECOND))
         assert (await read(store, job_id)).due_at == clock.now() + 10 * SECOND
         assert await take(store) == []
         clock.advance(10)
         assert (await take_one(store)).job_id == job_id
 
     @pytest.mark.parametrize("ahead", [0, SECOND])
-    async def test_a_claimed_job_stays_where_it_is(self, store: Store, ahead: int) -> None:
+    async def test_a_claimed_job_stays_as_it_is(self, store: Store, ahead: int) -> None:
         await hire(store, "w1")
         await put(store, delay=5 if ahead else 0)
         claim = await take_one(store, ahead=ahead)
         before = await read(store, claim.job_id)
-        assert await store.snooze([claim.job_id], delay=SECOND) == {claim.job_id: SnoozeAnswer.RUNNING}
+        assert await store.edit([claim.job_id], EVERYTHING) == {claim.job_id: EditAnswer.RUNNING}
         assert await read(store, claim.job_id) == before
 
     async def test_each_job_of_a_batch_gets_its_own_answer(self, store: Store, clock: FakeClock) -> None:
@@ -56,13 +117,32 @@ class TestSnooze(StoreSuite):
         await finish(store, claim, now=clock.now())
         before = await read(store, claim.job_id)
         waiting = await put(store)
-        assert await store.snooze([claim.job_id, "nothing", waiting], delay=SECOND) == {
-            claim.job_id: SnoozeAnswer.FINISHED,
-            "nothing": SnoozeAnswer.UNKNOWN,
-            waiting: SnoozeAnswer.SNOOZED,
+        assert await store.edit([claim.job_id, "nothing", waiting], EVERYTHING) == {
+            claim.job_id: EditAnswer.FINISHED,
+            "nothing": EditAnswer.UNKNOWN,
+            waiting: EditAnswer.CHANGED,
         }
         assert await read(store, claim.job_id) == before
-        assert await store.snooze([], delay=SECOND) == {}
+        assert await store.edit([], EVERYTHING) == {}
+
+    @pytest.mark.covers("no-way-to-interfere")
+    async def test_a_job_is_either_claimed_or_changed(
+        self, store: Store, other: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        for _ in range(20):
+            ids = await store.enqueue([job(delay=SECOND // 2) for _ in range(10)])
+            later = clock.now() + 60 * SECOND
+            claims, answers = await asyncio.gather(
+                take(store, limit=5, ahead=SECOND), other.edit(ids, JobEdit(due_at=later))
+            )
+            claimed = {claim.job_id for claim in claims}
+            assert claimed == {one for one, answer in answers.items() if answer is EditAnswer.RUNNING}
+            records = await store.get(ids)
+            assert {record.id for record in records if record.due_at != later} == claimed
+            assert {claim.due_at for claim in claims} <= {clock.now() + SECOND // 2}
+            for claim in claims:
+                assert await finish(store, claim, now=clock.now()) == {claim.token}
 
 
 class TestRelease(StoreSuite):

@@ -8,7 +8,7 @@ from typing import Any
 
 from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
-from duetime.model.job import Claim, JobTerms, Key, NewJob
+from duetime.model.job import Claim, JobEdit, JobTerms, Key, NewJob
 from duetime.model.limits import Gate, gate_name
 from duetime.model.outcome import Failed, Outcome, Succeeded
 from duetime.model.reports import NewLogPart, Progress
@@ -119,7 +119,7 @@ async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
     await _run_on(store, await _all(store, "held", worker="dead"))
     waiting = [new.id for new in asked if new.queue == "cancelled"]
     await store.cancel(waiting, reason=ODD)
-    await store.snooze([asked[-1].id], delay=SECOND)
+    await store.edit([asked[-1].id], JobEdit(postpone=SECOND))
 
 
 async def _settle(

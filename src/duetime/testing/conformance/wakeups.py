@@ -10,6 +10,7 @@ from typing import TypeAlias
 import pytest
 import pytest_asyncio
 
+from duetime.model.job import JobEdit
 from duetime.model.time import SECOND
 from duetime.stores.base import Hint, Store
 from duetime.testing.clock import FakeClock
@@ -102,6 +103,12 @@ class TestWakeups(StoreSuite):
     async def test_a_job_that_is_due_soon_is_heard_of(self, store: Store, speaker: Store) -> None:
         async with listening(store) as heard:
             await put(speaker, delay=SECOND)
+            await heard(Hint("jobs"))
+
+    async def test_a_job_that_is_to_run_sooner_is_heard_of(self, store: Store, speaker: Store) -> None:
+        job_id = await put(store, delay=3600 * SECOND)
+        async with listening(store) as heard:
+            await speaker.edit([job_id], JobEdit(delay=0))
             await heard(Hint("jobs"))
 
     async def test_a_fired_schedule_is_heard_of(self, store: Store, speaker: Store, clock: FakeClock) -> None:

@@ -60,19 +60,29 @@ verb('delete', FREES, function(asked)
   end)})
 end)
 
--- Postpone jobs that no worker has claimed.
-verb('snooze', WRITES, function(asked)
-  local answers = {}
-  for place, id in ipairs(asked.ids) do
+-- Return when a job is due after a change.
+local function edited_due_at(job, change, latest)
+  if change.due_at or change.delay then return change.due_at or now + change.delay end
+  return change.postpone and math.min(math.max(job.due_at, now) + change.postpone, latest) or job.due_at
+end
+
+-- Change a job that no worker has claimed.
+local function edit(job, change, latest)
+  local due_at = edited_due_at(job, change, latest)
+  local changed = {due_at = due_at, expires_at = change.expires_at or change.expires and due_at + change.expires}
+  for _, name in ipairs({'queue', 'priority', 'retries', 'timeout', 'payload'}) do changed[name] = change[name] end
+  if change.payload then changed.gate = change.gate or false end
+  rows.change(job.id, changed, job)
+  return 'changed'
+end
+
+verb('edit', WRITES, function(asked)
+  return reply({answers = collect(asked.ids, function(id)
     local job = rows.read_whole(id)
-    local answer = job and (job.state == 'running' and 'running' or 'finished') or 'unknown'
-    if job and job.state == 'pending' then
-      rows.change(id, {due_at = math.min(math.max(job.due_at, now) + asked.delay, asked.latest)}, job)
-      answer = 'snoozed'
-    end
-    answers[place] = answer
-  end
-  return reply({answers = answers})
+    if not job then return 'unknown' end
+    if job.state ~= 'pending' then return job.state == 'running' and 'running' or 'finished' end
+    return edit(job, asked.change, asked.latest)
+  end)})
 end)
 
 -- Take a claim away under a new fence, and settle it as given back, if all is as it was when that was decided.
