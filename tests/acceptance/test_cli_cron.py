@@ -75,7 +75,7 @@ def test_an_interval_is_listed_too() -> None:
         (["0 25 * * *"], "   0 25 * * *\n     ^^\nexpected 0-23"),
         (["0 0 30 2 *"], "   0 0 30 2 *\n       ^^\nexpected a day that comes in month"),
         (["0 3 * * *", "--tz", "Europe/Rigga"], "did you mean 'Europe/Riga'?"),
-        (["0 3 * * *", "--after", "tomorrow"], "is no point in time"),
+        (["0 3 * * *", "--after", "tomorrow"], "is not a point in time"),
         (["0 3 * * *", "--after", "0001-01-01T00:00:00Z"], "must lie between 1970 and 9000"),
         (["0 3 * * *", "--count", "0"], "--count"),
         (["0 3 * * *", "--count", "100000000"], "--count"),

@@ -117,7 +117,7 @@ def test_a_worker_logs_json_when_asked(folder: Path) -> None:
         (("--queue", "mail=many"), "mail=5"),
         (("--queue", "mail=0"), "limit of queue 'mail'"),
         (("--queue", "two words"), "queue"),
-        (("--grace", "soon"), "is no duration"),
+        (("--grace", "soon"), "is not a duration"),
         (("--log-level", "loud"), "loud"),
     ],
 )

@@ -59,7 +59,7 @@ def app_command(function: Answering) -> Callable[..., None]:
             raise CommandFailure("other arguments are checked by the task's code; say --app MODULE:OBJECT")
         return client(url, namespace) if app is None else load_scheduler(app)
 
-    text = "The code that other arguments are checked by; its database is meant."
+    text = "The scheduler whose code checks ARGUMENTS; its database is used."
     return database_options(option("--app", "MODULE:OBJECT", text)(_command(function, choose)))
 
 
@@ -191,14 +191,14 @@ def read_duration(text: str) -> timedelta:
     try:
         return timedelta(microseconds=parse_duration(given, what="it"))
     except InvalidDuration:
-        message = f"{text!r} is no duration; write 10s, 1h30m or a number of seconds"
+        message = f"{text!r} is not a duration; write 10s, 1h30m or a number of seconds"
         raise click.BadParameter(message) from None
 
 
 def read_moment(text: str) -> datetime:
     """Read a point in time in ISO 8601, which must name its zone."""
     example = "2030-01-31T09:00:00+01:00 or 2030-01-31T08:00:00Z"
-    read = _read_iso(text, f"no point in time; write {example}")
+    read = _read_iso(text, f"not a point in time; write {example}")
     if read.utcoffset() is None:
         raise click.BadParameter(f"{text!r} has no time zone; write {example}")
     return read
@@ -218,7 +218,7 @@ def read_wall_moment(text: str) -> datetime:
         date.fromisoformat(text)
         raise click.BadParameter(f"{text!r} is a whole day; say the time, too, such as '{text} 03:00'")
     example = "'2030-01-31 03:00', or with a zone 2030-01-31T03:00:00+01:00"
-    return _read_iso(text, f"no point in time; write {example}")
+    return _read_iso(text, f"not a point in time; write {example}")
 
 
 def _read_iso(text: str, problem: str) -> datetime:
@@ -255,7 +255,9 @@ def database_options(command: F) -> F:
         help="The database; else $DUETIME_URL, else sqlite:///duetime.db in this folder. "
         "A password is safer in the variable than in a command that others can list.",
     )
-    namespace = click.option("--namespace", default="duetime", help="Which Duetime in that database.")
+    namespace = click.option(
+        "--namespace", default="duetime", help="Which Duetime, if the database has several."
+    )
     return url(namespace(command))
 
 

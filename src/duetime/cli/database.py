@@ -84,7 +84,7 @@ def _migrate_sentence(status: SchemaStatus, *, check: bool) -> str:
 @database_options
 @answer_command
 async def doctor(*, database: str | None, url: str | None, namespace: str) -> Answer:
-    """Look for what weakens a promise: settings of the database, schedules that no worker fires; and say how to mend it.
+    """Look for settings of the database that weaken a promise and for schedules that no worker fires, and say how to mend them.
 
     \b
       duetime doctor postgresql://me@db.example/app
@@ -142,11 +142,11 @@ async def prune(
     return Answer(values={"jobs": count, "dry_run": dry_run}, lines=[line])
 
 
-@click.command()
+@click.command(short_help="Copy everything from one database to another.")
 @click.argument("source")
 @click.argument("target")
-@click.option("--namespace", default="duetime", help="Which Duetime in the source.")
-@click.option("--target-namespace", help="Which Duetime in the target; else called as in the source.")
+@click.option("--namespace", default="duetime", help="Which Duetime, if the source has several.")
+@click.option("--target-namespace", help="Which Duetime in the target; else the same as in the source.")
 @click.option("--drain", is_flag=True, help="Have the workers of the source stop first, as after a signal.")
 @option("--wait", "DURATION", "How long --drain waits for them.", default="2m")
 @by_option
@@ -157,8 +157,8 @@ async def copy(*, drain: bool, wait: timedelta, by: str | None, dry_run: bool, *
 
     Schedules, jobs in any state, tries, logs, results, queues, limits, workers that have ended, and who did what: all
     as they are, ids and times included. SOURCE and TARGET are URLs. The target must be empty, or have the beginning of
-    this very copy: after an interruption, run the same command again. Of the source, nothing is changed, but it is noted
-    there in the end that the work goes on in the target: no worker starts there any more, and nothing is enqueued.
+    this very copy: after an interruption, run the same command again. The source is left as it is, except for a note at
+    the end that the work goes on in the target: after that, no worker starts there and nothing can be enqueued.
 
     \b
       duetime copy sqlite:///jobs.db postgresql://me@db.example/app --dry-run

@@ -46,7 +46,7 @@ NO_JOB = "there is no such job"
 _yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
-@click.command()
+@click.command(short_help="Remove jobs that wait or have ended.")
 @client_command
 @job_ids_argument
 @option("--at", "MOMENT", "Run them then; ISO 8601 with a zone.")
@@ -100,7 +100,7 @@ def _read_argument(text: str) -> tuple[str, object]:
     return name, json_or_text(value)
 
 
-@click.command()
+@click.command(short_help="Remove jobs that meet all conditions.")
 @client_command
 @criteria_options
 @option(

@@ -54,7 +54,7 @@ _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _TEXTS = {"finished": "has ended", "unknown": NO_JOB}
 
 
-@click.group()
+@click.group(short_help="List, show, follow, cancel, rerun and remove jobs.")
 def jobs() -> None:
     """List, show and follow jobs, cancel them, run them again, delete them.
 
@@ -76,7 +76,7 @@ for command in (edit, delete, purge):
 @client_command
 @criteria_options
 @click.option("--limit", type=int, default=50, help="At most this many, up to 1000.")
-@click.option("--cursor", help="The next page, as the page before has told it.")
+@click.option("--cursor", help="The next page: what the page before has printed at its end.")
 async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
     """List jobs, newest first."""
     found, now = await scheduler.jobs.list(**query), await store_time(scheduler)
@@ -124,11 +124,11 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
     return output.answer_of_each(answers, texts)
 
 
-@jobs.command()
+@jobs.command(short_help="Enqueue jobs that have ended once more.")
 @client_command
 @job_ids_argument
 @option("--delay", "DURATION", "Run them this long from now.")
-@option("--at", "MOMENT", "Run them then; ISO 8601 with a zone.")
+@option("--at", "MOMENT", "Run them at this time: 2030-01-31T09:00:00+01:00.")
 @option("--queue", "NAME", "In place of their own.")
 async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
     """Enqueue jobs that have ended once more, each as a new job that names the old one.
@@ -151,7 +151,7 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
     )
 
 
-@jobs.command()
+@jobs.command(short_help="Put jobs off.")
 @client_command
 @job_ids_argument
 @option("--delay", "DURATION", "Put them off by this.", required=True)
@@ -165,7 +165,7 @@ async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timed
     return await output.ask_each(job_ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
 
 
-@jobs.command()
+@jobs.command(short_help="Take back jobs that workers have not started.")
 @client_command
 @job_ids_argument
 @click.option("--force", is_flag=True, help="Take away even jobs that have started; they may then run twice.")
@@ -319,8 +319,8 @@ async def tail(scheduler: Scheduler, *, job_id: str | None, as_json: bool) -> No
     """Follow a job until it ends, or all jobs as they start and end.
 
     With ID it prints the job's state, progress and log, and exits with 0 if the job succeeds and with 1 if not.
-    Without ID it goes on until Ctrl-C; it looks twice a second, so that of a short job it shows only the end, and
-    of a short one that was enqueued long ago perhaps nothing. --json prints one line of JSON each.
+    Without ID it goes on until Ctrl-C. It looks twice a second: of a short job it shows the end alone, or nothing if
+    the job was enqueued long ago. --json prints a line of JSON for each.
     """
     recent, printer = RecentJobs(scheduler.store), LogPrinter(as_json=as_json)
     while job_id is None:
@@ -395,7 +395,7 @@ def _log_values(part: LogPart) -> dict[str, object]:
 @click.argument("task")
 @click.argument("arguments", nargs=-1)
 @option("--delay", "DURATION", "Run it this long from now: 10s, 1h30m.")
-@option("--at", "MOMENT", "Run it then: 2030-01-31T09:00:00+01:00.")
+@option("--at", "MOMENT", "Run it at this time: 2030-01-31T09:00:00+01:00.")
 @click.option("--queue", help="Put it into this queue instead of the task's own.")
 @click.option("--priority", type=int, help="From 0 (first) to 9, instead of the task's own.")
 def enqueue(scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **given: Any) -> PendingAnswer:
@@ -420,9 +420,7 @@ def enqueue(scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **gi
     return store()
 
 
-_AT_HELP = (
-    "What became of a schedule then; in its own zone unless it names one, the whole minute without seconds."
-)
+_AT_HELP = "What a schedule did at this time: in its own zone unless another is named, without seconds the whole minute."
 
 
 @click.command(short_help="Tell why a job or a schedule has not run.")

@@ -29,18 +29,18 @@ _OVERLAPS, _MISFIRES = click.Choice(get_args(Overlap)), click.Choice(get_args(Mi
 definition_options = all_options(
     option("--cron", "EXPRESSION", "By a cron expression, such as '0 3 * * MON-FRI'."),
     option("--every", "DURATION", "At equal intervals, such as 15m or '1 month'.", type=str),
-    option("--at", "MOMENT", "Then; may be repeated.", multiple=True),
+    option("--at", "MOMENT", "At this moment; may be repeated.", multiple=True),
     option("--rrule", "RULE", "By a rule of RFC 5545, such as 'FREQ=MONTHLY;BYDAY=-1FR'."),
     option("--tz", "ZONE", "The zone of --cron, --rrule and months, such as Europe/Riga.  [default: UTC]"),
     option("--start", "MOMENT", "When it begins; --every and --rrule count from it."),
     option("--end", "MOMENT", "When it ends."),
     option("--times", "N", "How many jobs it makes at most.", type=click.IntRange(1)),
-    option("--jitter", "DURATION", "Put each job off by its own amount, up to this."),
-    click.option("--overlap", type=_OVERLAPS, help="When the one before has not ended."),
-    option("--overlap-limit", "N", "How many may wait with queue_all."),
-    click.option("--misfire", type=_MISFIRES, help="What runs of what was missed."),
-    option("--misfire-window", "DURATION", "How late one may still run."),
-    option("--misfire-limit", "N", "How many of those missed run with all."),
+    option("--jitter", "DURATION", "Put each job off by an amount of its own, up to this."),
+    click.option("--overlap", type=_OVERLAPS, help="What happens when the run before has not ended."),
+    option("--overlap-limit", "N", "How many jobs may wait with queue_all."),
+    click.option("--misfire", type=_MISFIRES, help="Which missed occurrences still run."),
+    option("--misfire-window", "DURATION", "How late a missed occurrence may still run."),
+    option("--misfire-limit", "N", "How many missed occurrences run with all."),
     option("--pause-after", "N", "Pause it after this many failures in a row."),
     option("--queue", "NAME", "In place of the task's own."),
     option("--priority", "N", "From 0 (first) to 9, in place of the task's own."),
@@ -60,7 +60,7 @@ def split_definition(given: Mapping[str, Any]) -> tuple[dict[str, Any], Schedule
     return said, cast("ScheduleOptionValues", policies)
 
 
-@click.command()
+@click.command(short_help="Store a schedule that calls TASK.")
 @command.target_command
 @click.argument("name")
 @click.argument("task")
@@ -160,7 +160,7 @@ _format_option = click.option(
 )
 
 
-@click.command()
+@click.command(short_help="Write schedules to a file or to standard output.")
 @command.database_options
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @_format_option
@@ -194,7 +194,7 @@ def export(
         say(note, err=True)
 
 
-@click.command("import")
+@click.command("import", short_help="Store the schedules of a file.")
 @command.database_options
 @click.argument("words", metavar="[MODULE:OBJECT] FILE", nargs=-1, required=True)
 @_format_option

@@ -57,7 +57,7 @@ _TIMES_SHOWN: Final = 5
 _RECORD_FIELDS: Final = ("id", "state", "occurrences", "reason", "error")
 
 
-@click.group()
+@click.group(short_help="List, show, write and move schedules.")
 def schedules() -> None:
     """List, show, put and edit schedules, and move them between databases.
 
@@ -99,7 +99,7 @@ async def list_schedules(
     )
 
 
-@schedules.command()
+@schedules.command(short_help="Show all that is known about a schedule.")
 @client_command
 @click.argument("name")
 async def show(scheduler: Scheduler, *, name: str) -> Answer:
@@ -115,11 +115,11 @@ async def show(scheduler: Scheduler, *, name: str) -> Answer:
     )
 
 
-@schedules.command()
+@schedules.command(short_help="Stop schedules from firing.")
 @client_command
 @schedule_names_argument
 @click.option("--reason", help="Kept with the schedule, for others to read.")
-@option("--until", "WHEN", "Go on by itself then: in 2h, or at 2030-01-31T09:00:00Z.")
+@option("--until", "WHEN", "When it goes on by itself: 2h from now, or 2030-01-31T09:00:00Z.")
 @by_option
 async def pause(scheduler: Scheduler, *, names: tuple[str, ...], **given: Any) -> Answer:
     """Stop schedules from firing; what they have made and not started is taken back.
@@ -129,7 +129,7 @@ async def pause(scheduler: Scheduler, *, names: tuple[str, ...], **given: Any) -
     return await ask_each(names, partial(scheduler.schedules.pause, **given), _ANSWER_TEXTS, "paused")
 
 
-@schedules.command()
+@schedules.command(short_help="Let paused schedules fire again.")
 @client_command
 @schedule_names_argument
 @by_option
@@ -146,7 +146,7 @@ async def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None
     return await ask_each(names, act, _ANSWER_TEXTS)
 
 
-@schedules.command()
+@schedules.command(short_help="Remove schedules; their records stay.")
 @client_command
 @schedule_names_argument
 @click.option("--yes", is_flag=True, help="Do it without asking.")
@@ -175,7 +175,7 @@ def delete(
     return ask_each(names, act, _ANSWER_TEXTS)
 
 
-@schedules.command()
+@schedules.command(short_help="Make a job of a schedule now.")
 @app_command
 @click.argument("name")
 @click.argument("arguments", nargs=-1)
@@ -211,11 +211,11 @@ async def skip(scheduler: Scheduler, *, name: str, by: str | None) -> Answer:
     )
 
 
-@schedules.command()
+@schedules.command(short_help="List the next times of a schedule.")
 @client_command
 @click.argument("name")
 @click.option("--count", default=10, type=click.IntRange(1, _MOST_TIMES), help="How many times.")
-@option("--after", "MOMENT", "What comes after this; else from now on.")
+@option("--after", "MOMENT", "List times after this; else from now on.")
 async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetime | None) -> Answer:
     """List the next times of a schedule in its zone, with a note where the clock changes."""
     found = await scheduler.schedules.preview(name, count, after=after)
@@ -227,11 +227,11 @@ async def preview(scheduler: Scheduler, *, name: str, count: int, after: datetim
     )
 
 
-@schedules.command()
+@schedules.command(short_help="Make jobs for times that have passed without one.")
 @client_command
 @click.argument("name")
-@option("--start", "MOMENT", "From then on.", required=True)
-@option("--end", "MOMENT", "Up to then.", required=True)
+@option("--start", "MOMENT", "The first moment.", required=True)
+@option("--end", "MOMENT", "The last moment.", required=True)
 @by_option
 @dry_run_option
 async def backfill(
@@ -264,7 +264,7 @@ async def forecast(scheduler: Scheduler, *, days: int, tz: str) -> Answer:
     return Answer(values=msgspec.to_builtins(found), lines=text_lines(str(found)))
 
 
-@schedules.command()
+@schedules.command(short_help="List what was done to a schedule.")
 @client_command
 @click.argument("name")
 @click.option("--limit", default=20, type=click.IntRange(1, _MOST_CHANGES), help="At most this many.")

@@ -113,7 +113,7 @@ def resume(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
     return lambda worker: scheduler.workers.resume(worker, wait=wait)
 
 
-@workers.command()
+@workers.command(short_help="Have workers stop as after a signal.")
 @worker_command
 @click.option("--now", is_flag=True, help="Without the grace time: cancel what runs.")
 @click.option("--reason", help="Kept with the command.")
@@ -126,7 +126,7 @@ def stop(scheduler: Scheduler, *, now: bool, reason: str | None, wait: timedelta
     return lambda worker: scheduler.workers.stop(worker, now=now, reason=reason, wait=wait)
 
 
-@workers.command()
+@workers.command(short_help="Show where threads and tasks of workers stand.")
 @worker_command
 def stacks(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
     """Show where all threads and tasks of workers stand, also when an event loop is blocked."""
@@ -209,8 +209,14 @@ _FORMATS = click.Choice(get_args(LogFormat))
 
 def log_options(command: F) -> F:
     """Add the options that say how much to log, and how."""
-    level = option("--log-level", None, "How much to say, on standard error.", type=_LEVELS, default="info")
-    style = option("--log-format", None, "For people or for machines.", type=_FORMATS, default="console")
+    level = option("--log-level", None, "How much to log, on standard error.", type=_LEVELS, default="info")
+    style = option(
+        "--log-format",
+        None,
+        "Whether the log is for people or for machines.",
+        type=_FORMATS,
+        default="console",
+    )
     return level(style(command))
 
 

@@ -150,7 +150,7 @@ def _was_given(job: StoredJob, wanted: Mapping[str, bytes]) -> bool:
 def read_cursor(cursor: str) -> JobId:
     """Return the job that a page begins behind, or raise `InvalidCursor`."""
     if not isinstance(cursor, str) or not cursor.startswith(_CURSOR_MARK):
-        raise InvalidCursor(f"{shown(cursor)} is no cursor; pass the `cursor` of the page before as it is")
+        raise InvalidCursor(f"{shown(cursor)} is not a cursor; pass the `cursor` of the page before as it is")
     return check_text(cursor.removeprefix(_CURSOR_MARK), what="cursor")
 
 

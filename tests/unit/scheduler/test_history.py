@@ -142,12 +142,12 @@ async def test_since_is_a_moment_or_a_time_that_counts_back(scheduler: Scheduler
         ({"since": "soon"}, InvalidDuration, "since"),
         ({"since": datetime(2030, 1, 1)}, InvalidTime, "since"),  # noqa: DTZ001 - that is the point
         ({"colour": "red"}, InvalidOption, "unknown option 'colour'"),
-        ({"cursor": ""}, InvalidCursor, "no cursor"),
-        ({"cursor": "nonsense"}, InvalidCursor, "'nonsense' is no cursor"),
+        ({"cursor": ""}, InvalidCursor, "not a cursor"),
+        ({"cursor": "nonsense"}, InvalidCursor, "'nonsense' is not a cursor"),
         ({"cursor": "0198c5a07d3e7c429a576a1f6d4f2b10"}, InvalidCursor, "as it is"),
-        ({"cursor": "ä"}, InvalidCursor, "no cursor"),
-        ({"cursor": "am9iczr_"}, InvalidCursor, "no cursor"),
-        ({"cursor": 7}, InvalidCursor, "7 is no cursor"),
+        ({"cursor": "ä"}, InvalidCursor, "not a cursor"),
+        ({"cursor": "am9iczr_"}, InvalidCursor, "not a cursor"),
+        ({"cursor": 7}, InvalidCursor, "7 is not a cursor"),
     ],
 )
 async def test_a_list_refuses_what_it_cannot_do(

@@ -105,7 +105,7 @@ def read_moment(value: object, *, what: str) -> Instant:
             moment = None
     if not isinstance(moment, datetime):
         said = value.isoformat() if isinstance(value, date) else shown(value)
-        raise InvalidTime(f"{what} {said} is no moment; write {_EXAMPLE}")
+        raise InvalidTime(f"{what} {said} is not a moment; write {_EXAMPLE}")
     if moment.utcoffset() is None:
         raise InvalidTime(f"{what} {moment.isoformat()} has no time zone; write {_EXAMPLE}")
     return from_datetime(moment, what=what)
