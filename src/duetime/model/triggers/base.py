@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
-from duetime.errors import InvalidTrigger
+from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.text import shown
 from duetime.model.time import (
+    DAY,
     EARLIEST,
     LATEST,
     LONGEST_DURATION,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 MOST_SEARCH_STEPS = 10_000
 """How many steps one search may take, a step for each question to a simple trigger."""
+MOST_CHECK_STEPS = 100_000
+"""How many steps a search takes that decides or lists: enough to try each day of a hundred years."""
 SEARCH_HORIZON: Micros = LONGEST_DURATION
 """How far ahead combined triggers are searched: a hundred years."""
 
@@ -105,6 +109,22 @@ class Trigger(Protocol):
         instant = self.after(from_datetime(moment, what="moment"))
         return None if instant is None else to_datetime(instant)
 
+    def previous_before(self, moment: datetime) -> datetime | None:
+        """Return the last occurrence strictly before an aware `moment`, in UTC, or None if none is found."""
+        instant = from_datetime(moment, what="moment")
+        found = self.anchored(instant).last(EARLIEST - 1, instant - 1)
+        return None if found is None else to_datetime(found)
+
+    def occurrences(self, start: datetime, end: datetime) -> Iterator[datetime]:
+        """Yield the occurrences from an aware `start` to an aware `end`, both included, in order and in UTC.
+
+        Raises `InvalidTime` where a search for the next one takes too many steps.
+        """
+        first, until = from_datetime(start, what="start"), from_datetime(end, what="end")
+        if until < first:
+            raise InvalidTime(f"end {end.isoformat()} lies before start {start.isoformat()}")
+        return _walk(self.anchored(first), first - 1, until)
+
     def seek(self, instant: Instant, search: SearchBudget) -> Instant | NoOccurrence:
         """Return the first occurrence strictly after `instant`, or how far there is nothing: all the way, if steps suffice."""
         if search.left <= 0:
@@ -133,20 +153,27 @@ class Trigger(Protocol):
         return None
 
     def last(self, after: Instant, until: Instant) -> Instant | None:
-        """Return the latest occurrence in `after < occurrence <= until`, or None if there is none."""
-        found: Instant | None = None
-        low, high = after, until
-        # While one more follows within the range, the latest lies at or after it: halving needs no walk.
-        while low < high:
-            middle = (low + high) // 2 if found is not None else low
-            following = self.first(middle, until=until)
-            if not isinstance(following, NoOccurrence) and following <= until:
-                found = low = following
-            elif found is None:
-                return None
-            else:
+        """Return the latest occurrence in `after < occurrence <= until`, or None if a bounded search finds none."""
+        search, reach = SearchBudget(until, MOST_CHECK_STEPS), DAY
+        # The last stretch that has any is looked for first, each longer than the one after it.
+        while after < until:
+            low = since = max(after, until - reach)
+            high, found = until, None
+            # While one more follows within the range, the latest lies at or after it: halving needs no walk.
+            while low < high:
+                search.until, middle = high, low if found is None else (low + high) // 2
+                following = self.seek(middle, search)
+                if isinstance(following, NoOccurrence):
+                    if following.through < high:
+                        return None
+                elif following <= high:
+                    found = low = following
+                    continue
                 high = middle
-        return found
+            if found is not None:
+                return found
+            until, reach = since, 8 * reach
+        return None
 
     def seeded(self, name: str) -> Self:
         """Return this rule with its hashed fields spread by `name`, unless it already has a seed."""
@@ -191,6 +218,21 @@ class Trigger(Protocol):
         from duetime.model.triggers.combined import Jitter
 
         return Jitter(self, parse_duration(most, what="jitter"))
+
+
+def _walk(trigger: Trigger, after: Instant, until: Instant) -> Iterator[datetime]:
+    while after < until:
+        search = SearchBudget(until, MOST_CHECK_STEPS)
+        found = trigger.seek(after, search)
+        if isinstance(found, NoOccurrence):
+            if search.left <= 0 and found.through < until:
+                shorter = "takes too many steps to tell; ask for a shorter time"
+                raise InvalidTime(f"what comes after {in_words(found.through)} {shorter}")
+            after = found.through
+        else:
+            after = found
+            if after <= until:
+                yield to_datetime(after)
 
 
 def set_fields(instance: object, **values: object) -> None:
@@ -259,8 +301,6 @@ def check_whole(value: object, *, what: str, low: int, high: int, expected: str)
 
 OCCURRENCES_COMPARED = 100
 """How many occurrences are compared with the shortest interval that is allowed."""
-MOST_CHECK_STEPS = 100_000
-"""How many steps the search takes before a trigger is refused: enough to try each day of a hundred years."""
 
 
 def check_comes(trigger: Trigger, now: Instant) -> None:
