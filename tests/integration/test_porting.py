@@ -233,6 +233,24 @@ CRON_TZ=Europe/Riga
         }
 
 
+async def test_a_crontab_of_a_system_is_read_without_its_users(tmp_path: Path) -> None:
+    system, own = "0 3 * * *\troot\ttidy\tdays=7\n", "0 3 * * * tidy days=7\n"
+    async with shop(f"sqlite:///{tmp_path}/shop.db") as scheduler:
+        for text, style in ((system, "crontab"), (own, "system-crontab")):
+            for check in (True, False):
+                with pytest.raises(
+                    InvalidImport, match=r"the format is system-crontab|has the format crontab"
+                ):
+                    await scheduler.schedules.import_(text, format=style, check=check)
+        done = await scheduler.schedules.import_(system, format="system-crontab")
+        assert done.notes == ("the users mean nothing here, since jobs run as their worker: root",)
+        assert [one.arguments for one in await scheduler.schedules.list()] == [{"days": 7}]
+        again = await scheduler.schedules.import_(own, format="crontab")
+        assert set(again.schedules.values()) == {"unchanged"}
+        with pytest.raises(InvalidOption, match="format"):
+            await scheduler.schedules.export(format="system-crontab")
+
+
 async def test_a_list_of_arguments_cannot_be_taken_unchecked(tmp_path: Path) -> None:
     async with Scheduler(f"sqlite:///{tmp_path}/shop.db") as scheduler:
         with pytest.raises(InvalidImport, match="needs the code"):

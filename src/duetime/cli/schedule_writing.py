@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -20,7 +21,7 @@ from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.schedule.record import Misfire, Overlap
 from duetime.model.text import counted
 from duetime.scheduler.lookup import find_task
-from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ScheduleExport
+from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ImportFormat, ScheduleExport
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import read_arguments
 
@@ -151,19 +152,18 @@ async def _outcome(scheduler: Scheduler, name: str, answer: str) -> Answer:
 
 
 _SUFFIXES = {".json": "json", ".yaml": "yaml", ".yml": "yaml", ".crontab": "crontab", ".cron": "crontab"}
+_SYSTEM_CRONTABS = {Path("/etc/crontab"), Path("/etc/cron.d")}
 
-_format_option = click.option(
-    "--format",
-    "style",
-    type=click.Choice(get_args(FileFormat)),
-    help="What kind of file; else as the file's name says, else json.",
+
+_format_option = partial(
+    click.option, "--format", "style", help="What kind of file; else as the file's name says, else json."
 )
 
 
 @click.command(short_help="Write schedules to a file or to standard output.")
 @command.database_options
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@_format_option
+@_format_option(type=click.Choice(get_args(FileFormat)))
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write to this file.")
 def export(
     *, url: str | None, namespace: str, names: tuple[str, ...], style: str | None, output: Path | None
@@ -197,7 +197,7 @@ def export(
 @click.command("import", short_help="Store the schedules of a file.")
 @command.database_options
 @click.argument("words", metavar="[MODULE:OBJECT] FILE", nargs=-1, required=True)
-@_format_option
+@_format_option(type=click.Choice(get_args(ImportFormat)))
 @click.option("--no-check", is_flag=True, help="Take tasks and arguments as they are, without the code.")
 @command.by_option
 @command.dry_run_option
@@ -223,6 +223,7 @@ def import_(
       duetime schedules import jobs:scheduler schedules.yaml --dry-run
       duetime schedules import --no-check --url sqlite:///other.db schedules.json
       crontab -l | duetime schedules import jobs:scheduler - --format crontab
+      duetime schedules import jobs:scheduler tasks.cron --format system-crontab    # with a column of users
     """  # noqa: D301
     *targets, name = words
     if no_check and targets:
@@ -252,6 +253,8 @@ def import_(
 def _format_by_name(path: Path | None) -> str:
     if path is None:
         return "json"
+    if _SYSTEM_CRONTABS & {path, path.parent}:
+        return "system-crontab"
     return "crontab" if path.name == "crontab" else _SUFFIXES.get(path.suffix.lower(), "json")
 
 

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -44,6 +44,7 @@ from duetime.scheduler.task import read_arguments
 from duetime.stores.base import Store
 
 FileFormat: TypeAlias = Literal["json", "yaml", "crontab"]
+ImportFormat: TypeAlias = Literal[FileFormat, "system-crontab"]
 
 FILE_VERSION = 1
 MAX_SCHEDULES = 10_000
@@ -54,6 +55,7 @@ MAX_VALUES = 500_000
 MAX_FILE_DEPTH = MAX_DEPTH + 10
 """How deep values may be nested in a file: as deep as those of arguments, and what is around them."""
 
+_CRONTABS: Final = frozenset({"crontab", "system-crontab"})
 _TOO_DEEP = f"values are nested more than {MAX_FILE_DEPTH} deep"
 _ESCAPED_CHARACTERS = re.compile(r"[^\n -~]")
 _YAML_MISSING = 'YAML needs a library: pip install "duetime[yaml]"'
@@ -69,14 +71,14 @@ def _written(schedules: Sequence[StoredSchedule], style: FileFormat) -> str:
         raise MissingDriver(_YAML_MISSING) from error
 
 
-def _read_document(text: str, style: FileFormat) -> ScheduleDocument:
+def _read_document(text: str, style: ImportFormat) -> ScheduleDocument:
     """Read a file as far as it can be read; raises `InvalidValue` when it is none of its kind at all."""
     if len(text) > MAX_FILE_LENGTH:
         raise InvalidOption(f"the file has more than {MAX_FILE_LENGTH:,} characters; split it")
     # Some editors begin a file with this mark, which is no part of what it says.
     text = text.removeprefix("\ufeff")
-    if style == "crontab":
-        return read_crontab(text)
+    if style in _CRONTABS:
+        return read_crontab(text, has_users=style == "system-crontab")
     found: dict[str, Mapping[str, Any] | InvalidValue] = {}
     for number, entry in enumerate(_entries(_decode(text, style)), 1):
         said: Mapping[str, Any] = cast("Mapping[str, Any]", entry) if isinstance(entry, Mapping) else {}
@@ -97,7 +99,7 @@ def _escape(found: re.Match[str]) -> str:
     return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
 
 
-def _decode(text: str, style: FileFormat) -> object:
+def _decode(text: str, style: ImportFormat) -> object:
     if style == "json" and is_deeper(text.encode(errors="replace"), MAX_FILE_DEPTH):
         raise InvalidOption(_TOO_DEEP)
     try:
@@ -247,7 +249,8 @@ async def import_schedules(
 
     Raises `InvalidImport` with every problem there is.
     """
-    checked: FileFormat = check_choice(style, get_args(FileFormat), what="format")
+    checked: ImportFormat = check_choice(style, get_args(ImportFormat), what="format")
+    by_line = checked in _CRONTABS
     now, stored = await store.now(), {schedule.name: schedule for schedule in await store.schedules()}
     try:
         document = _read_document(text, checked)
@@ -258,12 +261,12 @@ async def import_schedules(
     problems: list[str] = []
     for place, entry in document.found.items():
         try:
-            plan = _plan(entry, rules, now=now, keeps_policies=checked == "crontab")
+            plan = _plan(entry, rules, now=now, keeps_policies=by_line)
             name = plan.wanted.name
             changes[name] = rules.pace.checked(plan.decide(stored.get(name), now), now=now)
             plans[name] = plan
         except DuetimeError as error:
-            problems.append(f"{source}{':' if checked == 'crontab' else ': '}{place}: {error}")
+            problems.append(f"{source}{':' if by_line else ': '}{place}: {error}")
     if problems:
         raise InvalidImport(problems)
     if not dry_run:

@@ -301,6 +301,7 @@ class Schedules:
     ) -> ScheduleImport:
         """Store the schedules of a file, all of them or none, and tell what became of each; a dry run only tells.
 
+        A file that `export` wrote is read in the same format; `system-crontab` is a crontab with a user in each line.
         Raises `InvalidImport` with every problem and its place in `source`. Without `check` tasks and arguments are
         taken as they are. Schedules that the file does not have stay, and what is paused stays paused.
         """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from duetime.cli import schedule_writing
 from tests.acceptance.kit import duetime, from_json
 from tests.acceptance.schedules.kit import names, put
 
@@ -53,6 +54,22 @@ def test_without_the_code_a_file_is_taken_unchecked() -> None:
     assert duetime("schedules", "import", "-", "--no-check", stdin=document).stdout == "far  created\n"
     missing = duetime("schedules", "import", "--no-check", "nowhere.json")
     assert (missing.exit_code, "nowhere.json cannot be read" in missing.stderr) == (2, True)
+
+
+def test_the_crontab_of_a_system_is_read_where_it_is_said_or_lies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duetime("migrate")
+    (folder / "shop.cron").write_text("0 3 * * *\troot\tshop.greet\tname=ann\n")
+    load = ("schedules", "import", "shop:scheduler", "shop.cron")
+    refused = duetime(*load)
+    assert refused.exit_code == 2
+    assert "shop.cron:1: after the task come name=value pairs or JSON, not 'shop.greet'" in refused.stderr
+    done = duetime(*load, "--format", "system-crontab")
+    assert (done.stdout.split()[1], "jobs run as their worker: root" in done.stderr) == ("created", True)
+    assert duetime("schedules", "export", "--format", "system-crontab").exit_code == 2
+    monkeypatch.setattr(schedule_writing, "_SYSTEM_CRONTABS", {folder})
+    assert duetime(*load[:3], str(folder / "shop.cron")).stdout.split()[1] == "unchanged"
 
 
 def test_a_crontab_tells_what_it_cannot_say() -> None:

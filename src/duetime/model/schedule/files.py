@@ -29,6 +29,7 @@ from duetime.model.text import (
     check_whole,
     is_deeper,
     printable,
+    short_list,
     shown,
 )
 from duetime.model.time import (
@@ -361,6 +362,8 @@ _ZONE_PREFIX: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)")
 _SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT))+")
 """What the sixth word looks like if it is a field and not a task."""
 _FIELDS: Final = 5
+_ARGUMENT: Final = re.compile(r"\w+=|[\[{]")
+_USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?")
 _DIGEST_LENGTH: Final = 8
 _HEAD: Final = "# Schedules of Duetime. After the time comes the task, then its arguments."
 _BOUNDS: Final = frozenset({"start", "end", "times", "jitter"})
@@ -418,15 +421,17 @@ def _unsayable(schedule: StoredSchedule, entry: Mapping[str, Any]) -> str | None
     return f"no cron expression says all of this: {trigger_from_text(schedule.trigger).describe()}"
 
 
-def read_crontab(text: str) -> ScheduleDocument:
+def read_crontab(text: str, *, has_users: bool = False) -> ScheduleDocument:
     """Read a crontab line by line; a bad line is reported, and the others are read.
 
+    That of a system has a user before each command; no one else runs jobs than their worker, and the notes say so.
     A name is what `# name: ...` above the line says, else the task, and a hash of its arguments if there are any:
     the same command keeps its name when its time changes, or other lines do.
     """
     found: dict[str, Mapping[str, Any] | InvalidValue] = {}
     first: dict[str, int] = {}
     notes: list[str] = []
+    users: set[str] = set()
     zone, name = "UTC", None
     # As in cron, only this character ends a line; otherwise a comment could hide a schedule.
     for number, raw in enumerate([*text.split("\n"), ""], 1):
@@ -445,7 +450,7 @@ def read_crontab(text: str) -> ScheduleDocument:
                 notes.append(f"line {number}: {setting[1]} means nothing here and is left out")
         else:
             try:
-                entry = _line_entry(line, zone=zone, name=name)
+                entry = _line_entry(line, zone=zone, name=name, users=users if has_users else None)
                 own = entry["name"]
                 if (before := first.setdefault(own, number)) != number:
                     raise InvalidTrigger(f"line {before} is {own!r} already; name this one: # name: {own}.2")
@@ -453,21 +458,35 @@ def read_crontab(text: str) -> ScheduleDocument:
             except InvalidValue as error:
                 found[str(number)] = error
             name = None
+    if users:
+        notes.append(
+            f"the users mean nothing here, since jobs run as their worker: {short_list(sorted(users))}"
+        )
     return ScheduleDocument(found, notes)
 
 
-def _line_entry(line: str, *, zone: str, name: str | None) -> Mapping[str, Any]:
+def _line_entry(line: str, *, zone: str, name: str | None, users: set[str] | None) -> Mapping[str, Any]:
+    """Read a line; where it has a user, that is added to `users`."""
     if prefixed := _ZONE_PREFIX.fullmatch(line):
         zone, line = prefixed.groups()
     words = line.split()
     count = _time_words(words)
-    if len(words) <= count:
+    command = line.split(maxsplit=count)[count:]
+    if users is not None and command:
+        user, *command = command[0].split(maxsplit=1)
+        if not command or not _USER.fullmatch(user) or _ARGUMENT.match(command[0]):
+            text = f'expected a user and a task after the time in "{line}"'
+            raise InvalidTrigger(f"{text}; a crontab without users has the format crontab")
+        users.add(user)
+    if not command:
         raise InvalidTrigger(f'no task in "{line}"; write for example "0 3 * * * shop.tidy days=7"')
-    *_, rest = line.split(maxsplit=count)
-    task, _, arguments = rest.partition(" ")
-    own = _command_name(task, arguments.strip()) if name is None else name
-    entry = {"name": own, "task": task, "cron": " ".join(words[:count]), "tz": zone}
-    return entry | {"arguments": _words_or_object(arguments.strip())}
+    task, *rest = command[0].split(maxsplit=1)
+    own = _command_name(task, "".join(rest)) if name is None else name
+    arguments = _words_or_object("".join(rest))
+    if isinstance(arguments, tuple) and arguments and not _ARGUMENT.match(arguments[0]):
+        text = f"after the task come name=value pairs or JSON, not {shown(arguments[0])}"
+        raise InvalidTrigger(f"{text}; if {task!r} is a user, the format is system-crontab")
+    return {"name": own, "task": task, "cron": " ".join(words[:count]), "tz": zone, "arguments": arguments}
 
 
 def _time_words(words: list[str]) -> int:

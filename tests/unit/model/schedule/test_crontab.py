@@ -45,6 +45,64 @@ def test_a_line_is_a_time_a_task_and_its_arguments() -> None:
     assert entry["arguments"] == ("days=7", "text=two words")
 
 
+@pytest.mark.parametrize("gap", [" ", "\t", " \t  "])
+def test_words_may_lie_any_blanks_apart(gap: str) -> None:
+    for line, users in (
+        ("CRON_TZ=Europe/Riga 0 3 * * MON-FRI shop.tidy days=7 text='a  b'", False),
+        ("CRON_TZ=Europe/Riga 0 3 * * MON-FRI root shop.tidy days=7 text='a  b'", True),
+    ):
+        text = line.replace(" ", gap).replace(f"a{gap}{gap}b", "a  b")
+        ((_, entry),) = read_crontab(text, has_users=users).found.items()
+        assert not isinstance(entry, InvalidValue)
+        assert (entry["cron"], entry["tz"], entry["task"]) == ("0 3 * * MON-FRI", "Europe/Riga", "shop.tidy")
+        assert entry["arguments"] == ("days=7", "text=a  b")
+    json_object = f"@daily{gap}shop.tidy{gap}" + '{"days": 7}'
+    assert entries(json_object)[0]["arguments"] == {"days": 7}
+
+
+SYSTEM = """
+SHELL=/bin/sh
+17 * * * * root shop.tidy
+25 6 * * * www-data shop.tidy days=7
+0 0 9 * * MON _backup$ other {"n": 1}
+@daily root third
+"""
+
+
+def test_the_users_of_a_system_are_told_and_left_out() -> None:
+    crontab = read_crontab(SYSTEM, has_users=True)
+    assert crontab.notes == [
+        "line 2: SHELL means nothing here and is left out",
+        "the users mean nothing here, since jobs run as their worker: _backup$, root, www-data",
+    ]
+    own = "".join(f"{line}\n" for line in SYSTEM.splitlines())
+    for user in ("root ", "www-data ", "_backup$ "):
+        own = own.replace(user, "")
+    assert crontab.found == read_crontab(own).found
+    assert [entry["task"] for entry in entries(own)] == ["shop.tidy", "shop.tidy", "other", "third"]
+
+
+@pytest.mark.parametrize(
+    "line", ["17 * * * * root shop.tidy", "@daily mail shop.tidy days=7", '* * * * * * root tidy {"days":7}']
+)
+def test_a_line_with_a_user_is_not_taken_for_one_without(line: str) -> None:
+    ((_, text),) = problems(line)
+    assert "is a user, the format is system-crontab" in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0 3 * * * shop.tidy", "0 3 * * * shop.tidy days=7", "0 3 * * * tidy", "@daily tidy",
+        "0 3 * * * tidy days=7", '0 3 * * * tidy {"days":7}', '0 3 * * * tidy ["ann"]',
+    ],
+)  # fmt: skip
+def test_a_line_without_a_user_is_not_taken_for_one_with(line: str) -> None:
+    ((_, entry),) = read_crontab(line, has_users=True).found.items()
+    assert isinstance(entry, InvalidValue)
+    assert "a crontab without users has the format crontab" in str(entry)
+
+
 @pytest.mark.parametrize(
     ("line", "expression"),
     [
