@@ -18,7 +18,7 @@ from duetime.model.triggers.every import every
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.rrule import rrule
 from duetime.runtime.running.context import JobContext, current_job
-from duetime.scheduler.explanations import Explanation, ScheduleExplanation
+from duetime.scheduler.explanations import Explanation, ScheduleExplanation, WorkerExplanation
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Page
@@ -70,6 +70,7 @@ __all__ = [
     "Timer",
     "TimerWheel",
     "Upcoming",
+    "WorkerExplanation",
     "WorkerRecord",
     "at",
     "calendars",

@@ -9,6 +9,7 @@ import signal
 import sqlite3
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -126,6 +127,41 @@ def test_cancel_tells_what_became_of_each_job(folder: Path) -> None:
     result = duetime("jobs", "cancel", job_id, "unknown", "--json", *URL)
     assert result.exit_code == 3
     assert json.loads(result.stdout) == {job_id: "finished", "unknown": "unknown"}
+
+
+def test_jobs_are_named_by_the_beginning_of_their_ids_with_or_without_dashes(folder: Path) -> None:
+    job_id = duetime("enqueue", "shop:scheduler", "shop.slow", "--delay", "1h").stdout.strip()
+    dashed = str(UUID(job_id))
+    for given in (job_id[:6], dashed, dashed.upper(), dashed[:13]):
+        assert from_json("jobs", "show", given, *URL)["id"] == job_id
+        assert duetime("jobs", "logs", given, *URL).exit_code == 0
+        assert duetime("jobs", "snooze", given, "--delay", "1h", *URL).stdout == f"{job_id}  put off\n"
+        assert duetime("jobs", "edit", given, "--priority", "0", *URL).stdout == f"{job_id}  changed\n"
+        assert duetime("jobs", "release", given, *URL).stdout == f"{job_id}  no worker has it\n"
+        assert duetime("jobs", "cancel", given, "--dry-run", *URL).stdout == f"{job_id}  would be cancelled\n"
+    assert duetime("jobs", "cancel", dashed[:9], job_id, *URL).stdout == f"{job_id}  cancelled\n"
+    assert duetime("jobs", "tail", job_id[:6], *URL).exit_code == 1
+    assert from_json("jobs", "rerun", dashed, *URL)[job_id]["answer"] == "enqueued"
+    assert duetime("jobs", "delete", dashed, "--yes", *URL).stdout == f"{job_id}  deleted\n"
+
+
+def test_the_beginning_of_several_ids_is_refused_with_all_of_them_and_nothing_is_done(folder: Path) -> None:
+    async def fill() -> None:
+        async with Scheduler("sqlite:///jobs.db") as scheduler:
+            for n in range(12):
+                await put(scheduler.store, id=f"ab{n:030x}")
+                await put(scheduler.store, id=f"ac{n:030x}")
+
+    asyncio.run(fill())
+    few = duetime("jobs", "cancel", "ab" + "0" * 29, "-", *URL, stdin=f"ac{0:030x}\n")
+    assert few.exit_code == 2
+    assert f"  ab{9:030x}  job of greet, pending\n  ab{8:030x}  job of greet, pending" in few.stderr
+    many = duetime("jobs", "show", "a-b", *URL).stderr.splitlines()
+    assert many[-12] == "Error: 'a-b' may be any of these; write more of it:"
+    assert many[-11:-1] == [f"  ab{n:030x}  job of greet, pending" for n in range(11, 1, -1)]
+    assert many[-1] == "  … and more"
+    assert {job["state"] for job in from_json("jobs", "list", *URL)} == {"pending"}
+    assert duetime("jobs", "show", f"ab{1:030x}", *URL).exit_code == 0
 
 
 def test_ids_can_come_from_standard_input_and_a_dry_run_changes_nothing(folder: Path) -> None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
+from uuid import UUID
+
+import pytest
 
 from duetime import Scheduler, cron
-from tests.acceptance.kit import URL, duetime, from_json
+from duetime.testing.conformance.kit import hire, put
+from tests.acceptance.kit import URL, duetime, from_json, until, worker
 
 
 def test_a_job_is_explained_by_its_id(folder: Path) -> None:
@@ -18,9 +23,71 @@ def test_a_job_is_explained_by_its_id(folder: Path) -> None:
     assert [line["at"] is None for line in told["lines"]] == [False, True, True]
 
 
-def test_an_unknown_job_cannot_be_explained(folder: Path) -> None:
+@pytest.mark.parametrize("subject", ["nothing", "0198", "0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10"])
+def test_what_is_nowhere_says_where_it_was_looked_for(folder: Path, subject: str) -> None:
     duetime("migrate", *URL)
-    assert duetime("explain", "nothing", *URL).exit_code == 3
+    result = duetime("explain", subject, *URL)
+    assert result.exit_code == 3
+    assert (
+        f"no job or worker whose id is or begins with '{subject}', and no schedule of this name"
+        in result.stderr
+    )
+    assert "workers list" in result.stderr
+
+
+def test_a_schedule_that_may_be_meant_is_offered(folder: Path) -> None:
+    declare()
+    assert "no schedule of this name; did you mean nightly?" in duetime("explain", "nightli", *URL).stderr
+
+
+def test_a_job_is_explained_by_the_beginning_of_its_id_with_or_without_dashes(folder: Path) -> None:
+    job_id = from_json("enqueue", "shop:scheduler", "shop.slow", "--delay", "1h")["id"]
+    for given in (job_id[:8], str(UUID(job_id)), str(UUID(job_id)).upper()[:15]):
+        assert from_json("explain", given, *URL)["job_id"] == job_id
+
+
+def test_a_worker_is_explained_by_its_id_or_its_beginning(folder: Path) -> None:
+    with worker() as process:
+        found = re.search(r"worker (\w+) started", until(process, "started: pid"))
+        assert found is not None
+        duetime("workers", "pause", found[1], "--reason", "reindexing", *URL)
+        for given in (found[1], found[1][:12], str(UUID(found[1]))):
+            told = duetime("explain", given, *URL)
+            assert told.exit_code == 0
+            assert f"Worker {found[1]} (pid {process.pid} on " in told.stdout
+            assert "It was told to pause (reindexing): paused; 0 jobs still running." in told.stdout
+            assert "now                  It is paused since" in told.stdout
+        assert from_json("explain", found[1], *URL)["worker_id"] == found[1]
+
+
+def test_what_may_be_several_things_lists_them(folder: Path) -> None:
+    job_id, worker_id = "c" * 32, "c" * 31 + "d"
+
+    async def fill() -> None:
+        async with Scheduler("sqlite:///jobs.db") as scheduler:
+            await put(scheduler.store, id=job_id)
+            await hire(scheduler.store, worker_id)
+
+    asyncio.run(fill())
+    result = duetime("explain", "cc", *URL)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-3:] == [
+        "Error: 'cc' may be any of these; write more of it:",
+        f"  {job_id}  job of greet, pending",
+        f"  {worker_id}  worker, pid 1 on host, alive",
+    ]
+
+
+def test_a_schedule_whose_name_begins_an_id_comes_before_the_job(folder: Path) -> None:
+    async def fill() -> None:
+        async with Scheduler("sqlite:///jobs.db") as scheduler:
+            task = scheduler.task(name="report")(declare)
+            await put(scheduler.store, id="cafe" * 8)
+            await scheduler.schedules.put("cafe", cron("0 3 * * *"), task)
+
+    asyncio.run(fill())
+    assert from_json("explain", "cafe", *URL)["schedule"] == "cafe"
+    assert from_json("explain", "cafec", *URL)["job_id"] == "cafe" * 8
 
 
 def declare() -> None:

@@ -56,6 +56,14 @@ async def test_a_schedule_gives_models_to_its_jobs(scheduler: Scheduler) -> None
         assert await job.result(timeout=20) == (SHIPPED, None)
 
 
+async def test_a_job_that_is_run_again_returns_a_model_too(scheduler: Scheduler) -> None:
+    ship = scheduler.task(name="ship")(model_tasks.ship)
+    async with scheduler, scheduler.worker():
+        job = await ship.enqueue({"today": [ORDER]})
+        await job.result(timeout=20)
+        assert await (await scheduler.jobs.rerun(job.id)).result(timeout=20) == (SHIPPED, None)
+
+
 async def test_models_are_looked_for_and_passed_on_in_tests(scheduler: Scheduler) -> None:
     ship = scheduler.task(name="ship")(model_tasks.ship)
     async with scheduler:

@@ -17,6 +17,7 @@ from duetime.cli.command import (
     job_ids_argument,
     option,
 )
+from duetime.cli.ids import whole_job_ids
 from duetime.cli.output import Answer, ExitCode, ask_each, check_interactive, confirm, say
 from duetime.model.job import JobKind
 from duetime.model.queues import Registry
@@ -46,7 +47,7 @@ NO_JOB = "there is no such job"
 _yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 
 
-@click.command(short_help="Remove jobs that wait or have ended.")
+@click.command()
 @client_command
 @job_ids_argument
 @option("--at", "MOMENT", "Run them then; ISO 8601 with a zone.")
@@ -65,10 +66,11 @@ async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) 
     """  # noqa: D301
     changes: Any = {name: value for name, value in given.items() if value is not None}
     texts = {"unknown": NO_JOB, "finished": "has ended", "active": "is with a worker"}
-    return await ask_each(job_ids, partial(scheduler.jobs.edit, **changes), texts, "changed")
+    ids = await whole_job_ids(scheduler, job_ids)
+    return await ask_each(ids, partial(scheduler.jobs.edit, **changes), texts, "changed")
 
 
-@click.command()
+@click.command(short_help="Remove jobs that wait or have ended.")
 @client_command
 @job_ids_argument
 @_yes_option
@@ -89,8 +91,11 @@ def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run
             return "deleted"
         return "active" if (await scheduler.jobs.get(job_id)).state is State.RUNNING else "would be deleted"
 
-    texts = {"unknown": NO_JOB, "active": "is with a worker; cancel it first"}
-    return ask_each(job_ids, act, texts)
+    async def work() -> Answer:
+        texts = {"unknown": NO_JOB, "active": "is with a worker; cancel it first"}
+        return await ask_each(await whole_job_ids(scheduler, job_ids), act, texts)
+
+    return work()
 
 
 def _read_argument(text: str) -> tuple[str, object]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -25,9 +24,9 @@ from duetime.cli.command import (
     target_command,
     watch_command,
 )
+from duetime.cli.ids import explain_anything, whole_job_id, whole_job_ids
 from duetime.cli.job_writing import NO_JOB, criteria_options, delete, edit, purge
 from duetime.cli.output import Answer, ExitCode
-from duetime.errors import JobNotFound, ScheduleNotFound
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
@@ -35,7 +34,6 @@ from duetime.model.stored import StoredJob
 from duetime.model.task import JobOptionValues, job_options
 from duetime.model.text import counted
 from duetime.model.time import Instant, to_datetime
-from duetime.scheduler.explanations import Explanation, ScheduleExplanation
 from duetime.scheduler.jobs import JobQuery
 from duetime.scheduler.lookup import find_job, find_task
 from duetime.scheduler.records import AttemptRecord, JobRecord
@@ -49,7 +47,6 @@ _JOBS_PER_LOOK: Final = 500
 _LOOK_EVERY = 0.5
 """Seconds between looks."""
 _TAIL_ERROR_WIDTH = 100
-_JOB_ID = re.compile(r"[0-9a-f]{32}")
 
 _TEXTS = {"finished": "has ended", "unknown": NO_JOB}
 
@@ -58,9 +55,11 @@ _TEXTS = {"finished": "has ended", "unknown": NO_JOB}
 def jobs() -> None:
     """List, show and follow jobs, cancel them, run them again, delete them.
 
+    A job is named by its id, with or without dashes, or the beginning of it; `-` reads ids from standard input.
+
     \b
       duetime jobs list --state failed
-      duetime jobs show 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
+      duetime jobs show 0198c5a07d3e
       duetime jobs tail 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs cancel 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
       duetime jobs rerun 0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10
@@ -95,7 +94,8 @@ async def list_jobs(scheduler: Scheduler, **query: Unpack[JobQuery]) -> Answer:
 @click.argument("job_id", metavar="ID")
 async def show(scheduler: Scheduler, *, job_id: str) -> Answer:
     """Show all that is known about a job, earlier tries included."""
-    job, attempts = await scheduler.jobs.get(job_id), await scheduler.jobs.attempts(job_id)
+    job = await scheduler.jobs.get(await whole_job_id(scheduler, job_id))
+    attempts = await scheduler.jobs.attempts(job.id)
     values, more = _job_values(job), {"attempts": msgspec.to_builtins(attempts)}
     return Answer(values=values | more, lines=_job_lines(job, values, attempts))
 
@@ -116,11 +116,12 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
         "requested": f"its worker {'would be' if dry_run else 'was'} asked to stop it",
         "finished": "had ended already",
     }
+    ids = await whole_job_ids(scheduler, job_ids)
     if not dry_run:
-        return output.answer_of_each(await scheduler.jobs.cancel_many(job_ids, reason=reason), texts)
-    answers = dict.fromkeys(job_ids, "unknown")
+        return output.answer_of_each(await scheduler.jobs.cancel_many(ids, reason=reason), texts)
+    answers = dict.fromkeys(ids, "unknown")
     meaning = {State.PENDING: "cancelled", State.RUNNING: "requested"}
-    answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(job_ids)}
+    answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(ids)}
     return output.answer_of_each(answers, texts)
 
 
@@ -143,7 +144,7 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
         return "enqueued"
 
     texts = _TEXTS | {"enqueued": "runs again as", "active": "still waits or runs"}
-    answers = await output.collect_answers(job_ids, again)
+    answers = await output.collect_answers(await whole_job_ids(scheduler, job_ids), again)
     return replace(
         output.answer_of_each(answers, texts),
         values={one: {"answer": answer, "id": new.get(one)} for one, answer in answers.items()},
@@ -162,7 +163,8 @@ async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timed
     been claimed by a worker or has ended.
     """
     texts = _TEXTS | {"snoozed": "put off", "active": "is with a worker"}
-    return await output.ask_each(job_ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
+    ids = await whole_job_ids(scheduler, job_ids)
+    return await output.ask_each(ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
 
 
 @jobs.command(short_help="Take back jobs that workers have not started.")
@@ -193,7 +195,7 @@ async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool
         "active": "has started; --force takes it away all the same",
         "unanswered": "its worker does not give it back; --force takes it away all the same",
     }
-    return await output.ask_each(job_ids, take, _TEXTS | texts)
+    return await output.ask_each(await whole_job_ids(scheduler, job_ids), take, _TEXTS | texts)
 
 
 class JobStage(NamedTuple):
@@ -300,7 +302,7 @@ async def logs(scheduler: Scheduler, *, job_id: str, follow: bool, as_json: bool
 
     With --follow, --json prints one line of JSON for each part.
     """
-    printer = LogPrinter(as_json=as_json)
+    printer, job_id = LogPrinter(as_json=as_json), await whole_job_id(scheduler, job_id)
     if follow:
         async for news in JobFollower(scheduler.store, job_id).until_ended():
             printer.print(news.logs)
@@ -328,7 +330,8 @@ async def tail(scheduler: Scheduler, *, job_id: str | None, as_json: bool) -> No
             _print_stage(job, as_json=as_json)
         await asyncio.sleep(_LOOK_EVERY)
     try:
-        async for news in JobFollower(scheduler.store, job_id).until_ended():
+        whole = await whole_job_id(scheduler, job_id)
+        async for news in JobFollower(scheduler.store, whole).until_ended():
             _print_news(news, printer, as_json=as_json)
             if news.job.state.terminal and news.job.state is not State.SUCCEEDED:
                 raise click.exceptions.Exit(ExitCode.FAILURE)
@@ -423,35 +426,25 @@ def enqueue(scheduler: Scheduler, *, task: str, arguments: tuple[str, ...], **gi
 _AT_HELP = "What a schedule did at this time: in its own zone unless another is named, without seconds the whole minute."
 
 
-@click.command(short_help="Tell why a job or a schedule has not run.")
+@click.command(short_help="Tell why a job or a schedule has not run, or a worker takes nothing.")
 @client_command
 @click.argument("subject", metavar="ID|SCHEDULE")
 @option("--at", "MOMENT", _AT_HELP, type=read_wall_moment)
 async def explain(scheduler: Scheduler, *, subject: str, at: datetime | None) -> Answer:
-    """Tell in sentences what happened to a job or a schedule, and why it has not run.
+    """Tell in sentences what happened to a job or a schedule and why it has not run, or how a worker stands.
+
+    It looks for a job of this id, then for a schedule of this name, then for jobs and workers whose id begins so.
 
     \b
       duetime explain 0198c5a07d3e7c429a576a1f6d4f2b10
       duetime explain nightly-report
       duetime explain nightly-report --at "2026-11-15 03:00"
     """  # noqa: D301
-    found = await _explain_job_or_schedule(scheduler, subject, at)
+    if at is None:
+        found = await explain_anything(scheduler, subject)
+    else:
+        found = await scheduler.schedules.explain(subject, at=at)
     return Answer(values=msgspec.to_builtins(found), lines=output.text_lines(str(found)))
-
-
-async def _explain_job_or_schedule(
-    scheduler: Scheduler, subject: str, at: datetime | None
-) -> Explanation | ScheduleExplanation:
-    """Explain a job if there is one of this id, else a schedule of this name; only these have other times."""
-    if at is not None or _JOB_ID.fullmatch(subject) is None:
-        return await scheduler.schedules.explain(subject, at=at)
-    try:
-        return await scheduler.jobs.explain(subject)
-    except JobNotFound as error:
-        try:
-            return await scheduler.schedules.explain(subject)
-        except ScheduleNotFound:
-            raise error from None
 
 
 def _given_options(given: dict[str, Any]) -> JobOptionValues:

@@ -21,9 +21,9 @@ from duetime.cli.command import (
     store_time,
     words_argument,
 )
+from duetime.cli.ids import meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
-from duetime.scheduler.lookup import worker_not_found
 from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -41,7 +41,7 @@ SendCommand: TypeAlias = Callable[[str], Awaitable[str | None]]
 def workers() -> None:
     """List and show workers, and tell them what to do.
 
-    A worker is named by its id or the beginning of it; `-` reads ids from standard input.
+    A worker is named by its id, with or without dashes, or the beginning of it; `-` reads ids from standard input.
 
     \b
       duetime workers list
@@ -90,7 +90,7 @@ async def list_workers(scheduler: Scheduler, *, everyone: bool) -> Answer:
 @click.argument("worker_id", metavar="ID")
 async def show(scheduler: Scheduler, *, worker_id: str) -> Answer:
     """Show all that is known about a worker, and what it was told last."""
-    (worker,) = _find_by_id(await scheduler.workers.list(), [worker_id])
+    (worker,) = meant_workers(await scheduler.workers.list(), [worker_id])
     commands, values = await scheduler.workers.commands(worker.id), _worker_values(worker)
     return Answer(
         values=values | {"commands": [msgspec.to_builtins(command) for command in commands]},
@@ -144,7 +144,7 @@ async def _replies_of_workers(scheduler: Scheduler, send: SendCommand, ids: Sequ
 
     known = await scheduler.workers.list()
     alive = [worker for worker in known if worker.state == "alive"]
-    told = [worker.id for worker in (_find_by_id(known, ids) if ids else alive)]
+    told = [worker.id for worker in (meant_workers(known, ids) if ids else alive)]
     replies = dict(zip(told, await asyncio.gather(*map(ask, told)), strict=True))
     lines = (_reply_lines(worker, answer or error) for worker, (answer, error, _) in replies.items())
     return Answer(
@@ -164,20 +164,6 @@ def _command_line(command: CommandRecord) -> str:
     outcome = output.shortened(command.outcome or "not answered yet", _OUTCOME_WIDTH)
     dropped = "dropped: " if command.dropped else ""
     return f"{'told':16} {command.created_at.isoformat()} {command.kind}: {dropped}{outcome}"
-
-
-def _find_by_id(known: Sequence[WorkerRecord], ids: Sequence[str]) -> list[WorkerRecord]:
-    """Find the workers that are meant by ids or their beginnings."""
-    found: dict[str, WorkerRecord] = {}
-    for given in ids:
-        matches = [worker for worker in known if worker.id.startswith(given)]
-        if not matches:
-            raise worker_not_found(given)
-        if len(matches) > 1:
-            listed = ", ".join(worker.id for worker in matches)
-            raise CommandFailure(f"{given!r} may be any of {listed}; write more of it")
-        found[matches[0].id] = matches[0]
-    return list(found.values())
 
 
 def _worker_row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:

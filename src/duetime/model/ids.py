@@ -1,12 +1,17 @@
-"""Ids that are made before the database is asked, so that a lost answer can be looked up."""
+"""Ids: made before the database is asked, so that a lost answer can be looked up, and read as people write them."""
 
 from __future__ import annotations
 
 import os
+import re
 import struct
 import threading
 import time
+from typing import Final, TypeAlias
+from uuid import UUID
 
+from duetime.errors import InvalidOption
+from duetime.model.text import shown
 from duetime.model.time import MILLISECOND, Instant
 
 _TIME_SHIFT = 80
@@ -66,3 +71,31 @@ def first_id_of(moment: Instant) -> str:
 def new_token() -> str:
     """Return 128 random bits in hexadecimal: a claim id or a worker id."""
     return os.urandom(16).hex()
+
+
+GivenId: TypeAlias = str | UUID
+"""The id of a job or worker as people write it."""
+
+_BEGINNING: Final = re.compile(r"[0-9a-f]{1,32}")
+_WHOLE: Final = 32
+
+
+def read_id(given: GivenId) -> str:
+    """Return an id as it is stored; it may have dashes and capitals. Other text, which no job has, stays as it is."""
+    if isinstance(given, UUID):
+        return given.hex
+    if not isinstance(given, str):
+        raise InvalidOption(f"an id must be text such as {'0' * 32!r}, or a UUID, not {shown(given)}")
+    start = read_beginning(given)
+    return start if start is not None and is_whole(start) else given
+
+
+def read_beginning(given: str) -> str | None:
+    """Return the beginning of an id, or all of it, as it is stored; `None` for what no id begins with."""
+    digits = given.replace("-", "").lower()
+    return digits if _BEGINNING.fullmatch(digits) else None
+
+
+def is_whole(start: str) -> bool:
+    """Whether the beginning of an id is all of it."""
+    return len(start) == _WHOLE

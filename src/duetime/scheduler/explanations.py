@@ -1,4 +1,4 @@
-"""Why a job or a schedule stands as it does, and what is wrong with schedules as a whole."""
+"""Why a job, a schedule or a worker stands as it does, and what is wrong with schedules as a whole."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from duetime.model.explain.facts import JobFacts, ScheduleFacts, ScheduleQuestion, Sentence, ask_about, length
+from duetime.model.explain.facts import (
+    JobFacts,
+    ScheduleFacts,
+    ScheduleQuestion,
+    Sentence,
+    WorkerFacts,
+    ask_about,
+    length,
+)
 from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
+from duetime.model.explain.worker import worker_explanation
 from duetime.model.job import JobId
 from duetime.model.queues import MOST_COUNTED, StrandedJobs, stranded
 from duetime.model.schedule.record import StoredSchedule
@@ -24,11 +33,14 @@ from duetime.model.stored import (
 from duetime.model.text import short_list
 from duetime.model.time import LATEST, MINUTE, Instant, to_datetime
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
-from duetime.scheduler.lookup import find_job, find_schedule
+from duetime.model.worker import WorkerId
+from duetime.scheduler.lookup import find_job, find_schedule, find_worker
 from duetime.stores.base import DoctorCheck, Store
 
 _MAX_RECORDS = 200
 _MAX_ENTRIES = 500
+_MOST_COMMANDS = 10
+"""How many of the last commands to a worker are told."""
 _MAX_JOBS_BEFORE = 50
 """How many jobs before an occurrence are looked at for the one that was in its way."""
 
@@ -67,6 +79,30 @@ class ScheduleExplanation:
 
     def __str__(self) -> str:
         return "\n".join(str(line) for line in self.lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerExplanation:
+    """What a worker was told and has come to, and what keeps it from taking jobs."""
+
+    worker_id: WorkerId
+    lines: tuple[ExplanationLine, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(str(line) for line in self.lines)
+
+
+async def explain_worker(store: Store, worker_id: WorkerId) -> WorkerExplanation:
+    """Gather what the store knows about a worker and tell it; raises `WorkerNotFound`."""
+    workers = await store.workers()
+    facts = WorkerFacts(
+        now=await store.now(),
+        workers=workers,
+        told=find_worker(workers, worker_id),
+        commands=await store.commands_of(worker_id, limit=_MOST_COMMANDS),
+        queues=await store.queues(),
+    )
+    return WorkerExplanation(worker_id=worker_id, lines=_lines(worker_explanation(facts), "UTC"))
 
 
 async def explain_job(store: Store, job_id: JobId) -> Explanation:

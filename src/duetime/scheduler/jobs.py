@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypedDict, TypeVar, Unpack, cast
 import msgspec
 
 from duetime.errors import InvalidArguments, InvalidCursor, InvalidOption, JobActive, JobEnded
-from duetime.model.ids import new_job_id
+from duetime.model.ids import GivenId, new_job_id, read_id
 from duetime.model.job import JobEdit, JobId, JobKind
 from duetime.model.limits import gate_schedule
 from duetime.model.queues import Registry
@@ -34,6 +34,8 @@ from duetime.model.time import (
 )
 from duetime.model.worker import CommandKind, NewCommand
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.json_values import ENCODE_ERRORS, encode_in_order
+from duetime.runtime.running.results import result_decoder
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_job, find_task, growing_pauses, job_not_found
@@ -51,6 +53,7 @@ from duetime.stores.base import (
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
+G = TypeVar("G", bound=GivenId)
 
 _DEFAULT_PAGE: Final = 50
 _CURSOR_MARK: Final = "jobs:"
@@ -133,8 +136,8 @@ def _as_json(arguments: Mapping[str, object]) -> dict[str, bytes]:
     if not isinstance(arguments, Mapping):
         raise InvalidArguments(f"arguments must be a dict such as {{'user_id': 17}}, not {shown(arguments)}")
     try:
-        return {name: msgspec.json.encode(value, order="deterministic") for name, value in arguments.items()}
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        return {name: encode_in_order(value) for name, value in arguments.items()}
+    except ENCODE_ERRORS as error:
         raise InvalidArguments(f"arguments={shown(arguments)} cannot be written as JSON: {error}") from None
 
 
@@ -213,7 +216,7 @@ _DELETED_AT_ONCE: Final = 500
 
 
 class Jobs:
-    """Reads, cancels, changes, reruns and deletes jobs."""
+    """Reads, cancels, changes, reruns and deletes jobs; their ids may be written with dashes."""
 
     def __init__(
         self, store: Callable[[], Store], *, client: EnqueueClient, tasks: Mapping[str, Handler]
@@ -222,9 +225,9 @@ class Jobs:
         self._client = client
         self._tasks = tasks
 
-    async def get(self, job_id: JobId) -> JobRecord:
+    async def get(self, job_id: GivenId) -> JobRecord:
         """Return one job; raises `JobNotFound`."""
-        return JobRecord.from_stored(await find_job(self._store(), job_id))
+        return JobRecord.from_stored(await find_job(self._store(), read_id(job_id)))
 
     async def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
         """Return one page of jobs, newest first; pass its `cursor` for the next one."""
@@ -235,16 +238,17 @@ class Jobs:
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
         return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if len(found) > where.limit else None)
 
-    async def attempts(self, job_id: JobId) -> Sequence[AttemptRecord]:
+    async def attempts(self, job_id: GivenId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
-        store = self._store()
+        store, job_id = self._store(), read_id(job_id)
         return attempts_of(await find_job(store, job_id), await store.attempts(job_id))
 
-    async def delete(self, job_id: JobId) -> None:
+    async def delete(self, job_id: GivenId) -> None:
         """Remove a job that waits or has ended, with its tries, log, result and key, as if it had never been.
 
         Nothing is called back. Raises `JobActive` when a worker has it, and `JobNotFound`.
         """
+        job_id = read_id(job_id)
         match (await self._store().delete([job_id]))[job_id]:
             case DeleteAnswer.RUNNING:
                 raise JobActive(
@@ -286,7 +290,7 @@ class Jobs:
                 running += answers.count(DeleteAnswer.RUNNING)
         return DeletedJobs(deleted, running)
 
-    async def cancel(self, job_id: JobId, *, reason: str = ON_REQUEST) -> CancelAnswer:
+    async def cancel(self, job_id: GivenId, *, reason: str = ON_REQUEST) -> CancelAnswer:
         """Cancel a job: `cancelled` at once when pending, `requested` when claimed, `finished` when it has ended.
 
         A claimed job is asked to stop; one that starts within the next half second may still begin.
@@ -294,31 +298,34 @@ class Jobs:
         """
         answer = (await self.cancel_many([job_id], reason=reason))[job_id]
         if answer is CancelAnswer.UNKNOWN:
-            raise job_not_found(job_id)
+            raise job_not_found(read_id(job_id))
         return answer
 
     async def cancel_many(
-        self, job_ids: Iterable[JobId], *, reason: str = ON_REQUEST
-    ) -> Mapping[JobId, CancelAnswer]:
+        self, job_ids: Iterable[G], *, reason: str = ON_REQUEST
+    ) -> Mapping[G, CancelAnswer]:
         """Cancel jobs in one step and return what happened to each; `unknown` for an id without a job."""
-        return await self._store().cancel(list(job_ids), reason=check_reason(reason))
+        ids = {given: read_id(given) for given in job_ids}
+        answers = await self._store().cancel([*dict.fromkeys(ids.values())], reason=check_reason(reason))
+        return {given: answers[job_id] for given, job_id in ids.items()}
 
     async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
         """Return the pending jobs that fall due first."""
         return [JobRecord.from_stored(job) for job in await self._store().upcoming(check_limit(limit))]
 
-    async def explain(self, job_id: JobId) -> Explanation:
+    async def explain(self, job_id: GivenId) -> Explanation:
         """Tell what happened to a job, and why it has not run or ended yet; raises `JobNotFound`."""
-        return await explain_job(self._store(), job_id)
+        return await explain_job(self._store(), read_id(job_id))
 
-    async def logs(self, job_id: JobId) -> Sequence[LogPart]:
+    async def logs(self, job_id: GivenId) -> Sequence[LogPart]:
         """Return what a job has logged, in parts and in order, each with its attempt; raises `JobNotFound`."""
+        job_id = read_id(job_id)
         found = await self._store().logs(job_id)
         if not found:
             await self.get(job_id)
         return with_gaps(found)
 
-    async def rerun(self, job_id: JobId, **values: Unpack[JobOptionValues]) -> JobHandle[Any]:
+    async def rerun(self, job_id: GivenId, **values: Unpack[JobOptionValues]) -> JobHandle[Any]:
         """Enqueue a job like one that has ended; `parent` of the new one is the old one's id.
 
         Options such as `delay`, `at` or `queue` stand before those of the old one. Its key and its deadline are
@@ -327,21 +334,23 @@ class Jobs:
         options = job_options(values, owner=self._client)
         if options.tx is not None:
             raise InvalidOption("rerun takes no tx=: it reads the old job and stores the new one by itself")
-        new = job_once_more(await find_job(self._store(), job_id), options)
-        return await self._client.enqueue(Call(new, msgspec.json.decode))
+        new = job_once_more(await find_job(self._store(), read_id(job_id)), options)
+        handler = self._tasks.get(new.task)
+        decode = msgspec.json.decode if handler is None else result_decoder(handler.function)
+        return await self._client.enqueue(Call(new, decode))
 
-    async def snooze(self, job_id: JobId, delay: Duration) -> None:
+    async def snooze(self, job_id: GivenId, delay: Duration) -> None:
         """Put a job off, from its due time, or from now if that has passed.
 
         Raises `JobActive` when a worker has it, `JobEnded` when it has ended, `JobNotFound`.
         """
-        micros = parse_duration(delay, what="delay")
+        micros, job_id = parse_duration(delay, what="delay"), read_id(job_id)
         instead = "its handler can put it off, with duetime.Snooze"
         await self._edit(job_id, JobEdit(postpone=micros), instead=instead)
 
     async def edit(
         self,
-        job_id: JobId,
+        job_id: GivenId,
         *,
         args: Sequence[object] | None = None,
         kwargs: Mapping[str, object] | None = None,
@@ -367,14 +376,14 @@ class Jobs:
             expires=options.terms.expires,
             expires_at=options.expires_at,
         )
-        job = await find_job(self._store(), job_id)
+        job = await find_job(self._store(), read_id(job_id))
         await self._check_deadline(job, change)
         if args is not None or kwargs is not None:
             handler = find_task(self._tasks, job.task)
             payload = handler.arguments.encode(*call)
             in_turn = job.gate is not None and gate_schedule(job.gate) is not None
             change = change._replace(payload=payload, gate=job.gate if in_turn else handler.gate_of(payload))
-        await self._edit(job_id, change, instead="cancel it, and run it again as you want it")
+        await self._edit(job.id, change, instead="cancel it, and run it again as you want it")
 
     async def _edit(self, job_id: JobId, change: JobEdit, *, instead: str) -> None:
         answer = (await self._store().edit([job_id], change))[job_id]
@@ -393,7 +402,7 @@ class Jobs:
                 f"not at {to_datetime(due_at).isoformat()}; give expires=, too"
             )
 
-    async def release(self, job_id: JobId, *, force: bool = False) -> ReleaseAnswer:
+    async def release(self, job_id: GivenId, *, force: bool = False) -> ReleaseAnswer:
         """Have a worker give back a job that it has claimed and not started, so that another can have it.
 
         By `force` it is taken away whether it has started or not: its run can record nothing more, but it goes on
@@ -401,6 +410,7 @@ class Jobs:
         Raises `JobActive` when it has started, `JobEnded`, `JobNotFound`, and `TimeoutError` when the worker
         does not answer.
         """
+        job_id = read_id(job_id)
         if force:
             answer = (await self._store().release([job_id], force=True))[job_id]
         else:

@@ -9,11 +9,11 @@ from typing import Final
 from duetime.errors import JobNotFound, ScheduleNotFound, StoreMoved, UnknownTask, WorkerNotFound
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import StoredJob
+from duetime.model.stored import StoredJob, StoredWorker
 from duetime.model.text import check_whole
 from duetime.model.worker import WorkerId
 from duetime.runtime.running.handler import Handler
-from duetime.stores.base import Store
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, Store
 
 MAX_PAGE: Final = 1_000
 
@@ -24,6 +24,13 @@ async def find_job(store: Store, job_id: JobId) -> StoredJob:
     if not found:
         raise job_not_found(job_id)
     return found[0]
+
+
+async def jobs_beginning(store: Store, start: str, *, limit: int) -> list[StoredJob]:
+    """Return jobs whose ids begin so, newest first."""
+    # Ids are read downwards from the last that could begin so: those that do come first.
+    found = await store.find(JobFilter(before=start + BEHIND_ALL_IDS, limit=limit))
+    return [job for job in found if job.id.startswith(start)]
 
 
 async def find_schedule(store: Store, name: str) -> StoredSchedule:
@@ -43,6 +50,14 @@ def schedule_not_found(name: str, known: Iterable[str] = ()) -> ScheduleNotFound
 def job_not_found(job_id: JobId) -> JobNotFound:
     """Return the error for a job that is not there."""
     return JobNotFound(f"there is no job {job_id}; it never existed or its record was pruned")
+
+
+def find_worker(workers: Iterable[StoredWorker], worker_id: WorkerId) -> StoredWorker:
+    """Return one of the workers that are known; raises `WorkerNotFound`."""
+    found = next((worker for worker in workers if worker.id == worker_id), None)
+    if found is None:
+        raise worker_not_found(worker_id)
+    return found
 
 
 def worker_not_found(worker_id: WorkerId) -> WorkerNotFound:

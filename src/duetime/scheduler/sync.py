@@ -111,6 +111,7 @@ class BlockingWorkers(BlockingVerbs[Workers]):
     get = blocking(Workers.get)
     list = blocking(Workers.list)
     commands = blocking(Workers.commands)
+    explain = blocking(Workers.explain)
     pause = blocking(Workers.pause)
     resume = blocking(Workers.resume)
     stop = blocking(Workers.stop)

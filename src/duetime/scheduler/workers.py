@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Callable
 
 from duetime.errors import InvalidOption, WorkerGone
-from duetime.model.ids import new_job_id
+from duetime.model.ids import GivenId, new_job_id, read_id
 from duetime.model.job import JobId
 from duetime.model.stored import StoredWorker
 from duetime.model.text import check_reason
 from duetime.model.time import SECOND, Duration, Micros, describe_duration, parse_duration, to_datetime
-from duetime.model.worker import Command, CommandKind, NewCommand, WorkerId
-from duetime.scheduler.lookup import check_limit, growing_pauses, worker_not_found
+from duetime.model.worker import Command, CommandKind, NewCommand
+from duetime.scheduler.explanations import WorkerExplanation, explain_worker
+from duetime.scheduler.lookup import check_limit, find_worker, growing_pauses
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.stores.base import Store
 
@@ -29,23 +30,23 @@ class Workers:
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
 
-    async def get(self, worker_id: WorkerId) -> WorkerRecord:
+    async def get(self, worker_id: GivenId) -> WorkerRecord:
         """Return one worker; raises `WorkerNotFound`."""
         return WorkerRecord.from_stored(await self._stored(worker_id))
 
     async def pause(
-        self, worker_id: WorkerId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
+        self, worker_id: GivenId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
     ) -> str | None:
         """Have a worker start nothing more; what runs goes on, and what it had claimed goes back."""
         return await self._tell(worker_id, CommandKind.PAUSE, reason=reason, wait=wait)
 
-    async def resume(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str | None:
+    async def resume(self, worker_id: GivenId, *, wait: Duration = DEFAULT_WAIT) -> str | None:
         """Have a paused worker start jobs again."""
         return await self._tell(worker_id, CommandKind.RESUME, wait=wait)
 
     async def stop(
         self,
-        worker_id: WorkerId,
+        worker_id: GivenId,
         *,
         now: bool = False,
         reason: str | None = None,
@@ -56,22 +57,27 @@ class Workers:
         return await self._tell(worker_id, kind, reason=reason, wait=wait)
 
     async def stop_job(
-        self, worker_id: WorkerId, job_id: JobId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
+        self, worker_id: GivenId, job_id: GivenId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
     ) -> str | None:
         """Have a worker cancel one job that it runs."""
-        return await self._tell(worker_id, CommandKind.STOP_JOB, job=job_id, reason=reason, wait=wait)
+        return await self._tell(
+            worker_id, CommandKind.STOP_JOB, job=read_id(job_id), reason=reason, wait=wait
+        )
 
-    async def stacks(self, worker_id: WorkerId, *, wait: Duration = DEFAULT_WAIT) -> str:
+    async def stacks(self, worker_id: GivenId, *, wait: Duration = DEFAULT_WAIT) -> str:
         """Return where all threads and tasks of a worker stand, also when its event loop is blocked."""
         if not parse_duration(wait, what="wait"):
             raise InvalidOption("stacks() is its answer: wait must be longer than 0")
         return await self._tell(worker_id, CommandKind.STACKS, wait=wait) or ""
 
-    async def commands(self, worker_id: WorkerId, *, limit: int = 20) -> list[CommandRecord]:
+    async def commands(self, worker_id: GivenId, *, limit: int = 20) -> list[CommandRecord]:
         """Return what a worker was told last and what came of it, newest first."""
-        most = check_limit(limit)
-        await self._stored(worker_id)
-        return [CommandRecord.from_row(one) for one in await self._store().commands_of(worker_id, limit=most)]
+        most, worker = check_limit(limit), await self._stored(worker_id)
+        return [CommandRecord.from_row(one) for one in await self._store().commands_of(worker.id, limit=most)]
+
+    async def explain(self, worker_id: GivenId) -> WorkerExplanation:
+        """Tell what a worker was told and has come to, and why it takes no jobs; raises `WorkerNotFound`."""
+        return await explain_worker(self._store(), read_id(worker_id))
 
     async def list(self) -> list[WorkerRecord]:
         """Return all workers that are known, newest first; those that are gone are kept for a while."""
@@ -79,7 +85,7 @@ class Workers:
 
     async def _tell(
         self,
-        worker_id: WorkerId,
+        worker_id: GivenId,
         kind: CommandKind,
         *,
         wait: Duration,
@@ -88,7 +94,7 @@ class Workers:
     ) -> str | None:
         limit = parse_duration(wait, what="wait")
         reason = None if reason is None else check_reason(reason)
-        new = NewCommand(id=new_job_id(), worker=worker_id, kind=kind, job=job, reason=reason)
+        new = NewCommand(id=new_job_id(), worker=read_id(worker_id), kind=kind, job=job, reason=reason)
         if not await self._store().send([new]):
             raise _worker_gone(await self._stored(worker_id), kind)
         return (await self._answer(new, limit)).outcome if limit else None
@@ -107,11 +113,8 @@ class Workers:
             raise _worker_gone(await self._stored(sent.worker), sent.kind)
         return found[0]
 
-    async def _stored(self, worker_id: WorkerId) -> StoredWorker:
-        for worker in await self._store().workers():
-            if worker.id == worker_id:
-                return worker
-        raise worker_not_found(worker_id)
+    async def _stored(self, worker_id: GivenId) -> StoredWorker:
+        return find_worker(await self._store().workers(), read_id(worker_id))
 
 
 def _worker_gone(worker: StoredWorker, kind: str) -> WorkerGone:

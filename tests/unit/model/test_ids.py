@@ -6,10 +6,12 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from duetime.model.ids import first_id_of, new_job_id, new_token
+from duetime.errors import InvalidOption
+from duetime.model.ids import first_id_of, new_job_id, new_token, read_beginning, read_id
 from duetime.model.time import SECOND
 
 
@@ -103,3 +105,34 @@ def test_the_first_id_of_a_moment_is_before_all_ids_that_jobs_of_it_may_have() -
     assert first_id_of(now + 3_600 * SECOND * 24 * 365) <= new_job_id(), "a store may live in the future"
     assert first_id_of(0) == "0" * 12
     assert first_id_of(now - 10 * 86_400 * SECOND) < first_id_of(now)
+
+
+STORED = "0198c5a07d3e7c429a576a1f6d4f2b10"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [STORED, STORED.upper(), "0198c5a0-7d3e-7c42-9a57-6a1f6d4f2b10", "0198C5A0-7D3E7C429A576A1F6D4F2B10", uuid.UUID(STORED)],
+    ids=str,
+)  # fmt: skip
+def test_an_id_may_be_written_with_dashes_and_in_capitals(given: str | uuid.UUID) -> None:
+    assert read_id(given) == STORED
+
+
+@pytest.mark.parametrize("given", ["", "-", "0198-c5a0", "w-1", STORED + "0", "nothing", " " + STORED])
+def test_what_is_no_whole_id_stays_as_it_is(given: str) -> None:
+    assert read_id(given) == given
+
+
+@pytest.mark.parametrize("given", [None, 7, b"0198", [STORED]])
+def test_an_id_that_is_no_text_is_refused(given: Any) -> None:
+    with pytest.raises(InvalidOption, match="an id must be text such as"):
+        read_id(given)
+
+
+@pytest.mark.parametrize(
+    ("given", "start"),
+    [("0198C5a0-7d", "0198c5a07d"), (STORED, STORED), ("f", "f"), ("", None), ("-", None), ("w1", None), (STORED + "0", None)],
+)  # fmt: skip
+def test_the_beginning_of_an_id_is_read_as_the_id_is(given: str, start: str | None) -> None:
+    assert read_beginning(given) == start

@@ -12,6 +12,7 @@ from duetime.errors import InvalidTime
 from duetime.model.audit import StoredAuditEntry
 from duetime.model.job import JobId
 from duetime.model.limits import Gate, gate_schedule
+from duetime.model.queues import StoredQueue
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import LiveWorkers, StoredAttempt, StoredJob, StoredWorker
 from duetime.model.time import (
@@ -30,6 +31,7 @@ from duetime.model.time import (
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import trigger_if_readable
 from duetime.model.triggers.zones import zone
+from duetime.model.worker import Command
 
 _SECOND_FORMAT = "%Y-%m-%d %H:%M:%S"
 
@@ -118,6 +120,15 @@ class Situation:
         """Name workers so that an operator finds them."""
         return ", ".join(self.worker_name(worker.id) for worker in workers)
 
+    def late_pulse(self, worker: StoredWorker) -> str | None:
+        """Say that a living worker has not been heard of for too long, if so; it speaks three times in each lease."""
+        if self.now - worker.beat_at <= (worker.lease_until - worker.beat_at) // 2:
+            return None
+        return (
+            f"is late with its pulse: last heard of {self.since(worker.beat_at)}. "
+            f"Unless it speaks up, its jobs are taken over after {self.moment(worker.lease_until)}."
+        )
+
     def by_queue(self, queue: str) -> Iterator[str]:
         """Say that a queue is paused, if it is."""
         if self.queue_paused_at is not None:
@@ -165,6 +176,16 @@ class JobFacts(Situation):
     job: StoredJob
     attempts: Sequence[StoredAttempt] = ()
     limits: Sequence[LimitFacts] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerFacts(Situation):
+    """Everything a store knows that bears on one worker."""
+
+    told: StoredWorker
+    commands: Sequence[Command] = ()
+    """The last ones, newest first."""
+    queues: Sequence[StoredQueue] = ()
 
 
 class TimeRange(NamedTuple):

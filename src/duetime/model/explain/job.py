@@ -148,12 +148,8 @@ def _of_running(facts: JobFacts) -> Iterator[str]:
         state = "is not known any more" if holder is None else f"is {holder.state}"
         yield f"It is claimed by {name}, which {state}: the next sweep of a living worker takes it over."
         return
-    # It speaks three times in each lease.
-    if facts.now - holder.beat_at > (holder.lease_until - holder.beat_at) // 2:
-        yield (
-            f"It is claimed by {name}, which is late with its pulse: last heard of {facts.since(holder.beat_at)}. "
-            f"Unless it speaks up, its jobs are taken over after {facts.moment(holder.lease_until)}."
-        )
+    if (late := facts.late_pulse(holder)) is not None:
+        yield f"It is claimed by {name}, which {late}"
     if job.started_at is None:
         yield f"It is claimed ahead by {name} and starts at {facts.moment(job.due_at)}."
     else:

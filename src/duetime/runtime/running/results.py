@@ -75,7 +75,7 @@ def check_result_type(function: Callable[..., Any], *, task: str) -> None:
             )
 
 
-def _may_be_stored(cls: type) -> bool:
+def _may_be_stored(cls: Any) -> bool:
     """Whether JSON can be made of some instances of a class; of a concrete one, this means of its own."""
     if is_readable(cls) or cls is object or issubclass(cls, _STORABLE):
         return True

@@ -19,6 +19,7 @@ from duetime.stores.base.protocols import (
     WorkerStore,
 )
 from duetime.stores.base.values import (
+    BEHIND_ALL_IDS,
     CancelAnswer,
     Capabilities,
     ClaimRequest,
@@ -43,6 +44,7 @@ from duetime.stores.base.values import (
 )
 
 __all__ = [
+    "BEHIND_ALL_IDS",
     "CancelAnswer",
     "Capabilities",
     "ClaimRequest",

@@ -235,6 +235,10 @@ class ReleaseAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
+BEHIND_ALL_IDS: Final = "\N{TILDE}"
+"""What comes after every id, and after an id's beginning, after all ids that begin so."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFilter:
     """Which jobs to list; newest first."""

@@ -14,14 +14,12 @@ from duetime.model.limits import Gate
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
-from duetime.stores.base import JobFilter
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.rows import NamedValues, read_job, read_worker
 
 JOBS_PER_CALL: Final = 500
 """How many jobs one call looks at."""
-AFTER_ALL_IDS: Final = "\N{TILDE}"
-"""What comes after every id."""
 
 
 class RedisReads(RedisStorePart):
@@ -80,7 +78,7 @@ class RedisReads(RedisStorePart):
     async def _latest(self, most: int) -> list[StateCount]:
         """Count the newest jobs, whatever their state."""
         found: list[StateCount] = []
-        asked = {"back": True, "after": AFTER_ALL_IDS, "most": min(most, JOBS_PER_CALL)}
+        asked = {"back": True, "after": BEHIND_ALL_IDS, "most": min(most, JOBS_PER_CALL)}
         async for _, some in self._walk("tally", asked):
             found += map(read_tally, some)
             if sum(tally.jobs for tally in found) >= most:
@@ -96,7 +94,7 @@ def search_request(where: JobFilter) -> NamedValues:
         "index": index,
         "part": part,
         "back": True,
-        "after": where.before or AFTER_ALL_IDS,
+        "after": where.before or BEHIND_ALL_IDS,
         "from": None if where.since is None else first_id_of(where.since),
         "same": same,
         "scheduled": None if where.kind is None else where.kind is JobKind.SCHEDULED,

@@ -23,7 +23,7 @@ from duetime.model.stored import (
 )
 from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
-from duetime.stores.base import JobFilter
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
 from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.statements.rows import encode_batch
@@ -47,8 +47,6 @@ _COMMAND_COLUMNS: Final = [
     "outcome",
     "dropped",
 ]
-_BEHIND_ALL: Final = "\N{TILDE}"
-"""What comes after every id."""
 _NEWEST: Final = 2_000
 """How many jobs are looked at before an index."""
 
@@ -80,7 +78,7 @@ class SqlRecords(SqlSubject):
             **asdict(where),
             "tag": where.tag and join_tags((where.tag,)),
             "from_id": "" if where.since is None else first_id_of(where.since),
-            "before": where.before or _BEHIND_ALL,
+            "before": where.before or BEHIND_ALL_IDS,
         }
         found: list[Row] = []
         narrow: Statement | None = None

@@ -12,7 +12,7 @@ from duetime.model.outcome import Cancelled, Failed, Succeeded
 from duetime.model.queues import Registry, registry_of
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.stores.base import DueSchedules, JobFilter, NextDue, QueueOutlook, Store
+from duetime.stores.base import BEHIND_ALL_IDS, DueSchedules, JobFilter, NextDue, QueueOutlook, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (
     TASK,
@@ -56,6 +56,24 @@ class TestReads(StoreSuite):
             before = page[-1]
         assert [len(page) for page in pages] == [3, 3, 1]
         assert [job_id for page in pages for job_id in page] == stored[::-1]
+
+    async def test_the_jobs_whose_ids_begin_alike_come_first_behind_that_beginning(
+        self, store: Store
+    ) -> None:
+        """However many there are: a beginning of an id is looked up by it."""
+        ids = [f"{start}{n:031x}" for start in "0123" for n in (0, 1, 2**124 - 1)]
+        await store.enqueue([job(id=job_id) for job_id in ids])
+        for start, found in [
+            ("1", ids[3:6][::-1]),
+            ("1f", [ids[5]]),
+            ("1" + "0" * 30, ids[3:5][::-1]),
+            (ids[4], [ids[4]]),
+            ("17", []),
+            ("4", []),
+        ]:
+            page = await store.find(JobFilter(before=start + BEHIND_ALL_IDS, limit=4))
+            assert [record.id for record in page if record.id.startswith(start)] == found
+            assert [record.id for record in page[: len(found)]] == found
 
     async def test_a_page_has_fifty_jobs_unless_told_otherwise(self, store: Store) -> None:
         await store.enqueue([job() for _ in range(60)])
