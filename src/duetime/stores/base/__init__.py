@@ -12,6 +12,7 @@ from duetime.stores.base.protocols import (
     ControlStore,
     HandlerTransaction,
     JobStore,
+    LockStore,
     MovingStore,
     ReadStore,
     ScheduleStore,
@@ -30,6 +31,7 @@ from duetime.stores.base.values import (
     Hint,
     JobFilter,
     LimitedClaims,
+    LockAnswer,
     NextDue,
     OrphanedJob,
     PeerWorker,
@@ -41,6 +43,7 @@ from duetime.stores.base.values import (
     ReleaseAnswer,
     RescueResult,
     SchemaStatus,
+    StoredLock,
 )
 
 __all__ = [
@@ -59,6 +62,8 @@ __all__ = [
     "JobFilter",
     "JobStore",
     "LimitedClaims",
+    "LockAnswer",
+    "LockStore",
     "MovingStore",
     "NextDue",
     "OrphanedJob",
@@ -74,5 +79,6 @@ __all__ = [
     "ScheduleStore",
     "SchemaStatus",
     "Store",
+    "StoredLock",
     "WorkerStore",
 ]

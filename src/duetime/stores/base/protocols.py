@@ -31,6 +31,7 @@ from duetime.stores.base.values import (
     Hint,
     JobFilter,
     LimitedClaims,
+    LockAnswer,
     NextDue,
     PeerWorker,
     PruneResult,
@@ -40,6 +41,7 @@ from duetime.stores.base.values import (
     ReleaseAnswer,
     RescueResult,
     SchemaStatus,
+    StoredLock,
 )
 
 
@@ -412,8 +414,38 @@ class ReadStore(Protocol):
         ...
 
 
+class LockStore(Protocol):
+    """Locks that people take; they need no other table."""
+
+    async def make_locks(self) -> None:
+        """See that locks can be kept; any number of processes may do it at once."""
+
+    async def take_lock(self, name: str, *, token: str, holder: str, ttl: Micros) -> LockAnswer:
+        """Take a lock that is free or past its deadline, in one atomic step.
+
+        The fence is the larger of the last one plus one and the store's clock, so that it never goes back.
+        """
+        ...
+
+    async def renew_lock(self, name: str, *, token: str, ttl: Micros) -> bool:
+        """Put the deadline off to `ttl` from now; False unless the token owns the lock, and in time."""
+        ...
+
+    async def release_lock(self, name: str, *, token: str) -> bool:
+        """Give a lock back and hint those who wait; False unless the token owns the lock, and in time."""
+        ...
+
+    async def locks(self, name: str | None = None) -> list[StoredLock]:
+        """Return the locks that are held, by name; or the one of this name."""
+        ...
+
+    async def forget_locks(self) -> int:
+        """Remove what no one holds, and return how many that were."""
+        ...
+
+
 class Store(
-    JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, MovingStore, Protocol
+    JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, MovingStore, LockStore, Protocol
 ):
     """A durable home for jobs and schedules."""
 

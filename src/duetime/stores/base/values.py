@@ -269,12 +269,36 @@ class JobFilter:
         return ended_so or self.registry in _UNSUCCESSFUL
 
 
+class LockAnswer(NamedTuple):
+    """What came of taking a lock."""
+
+    fence: int | None
+    """The new owner's; `None` while another one holds the lock."""
+    left: Micros
+    """How long until the owner's deadline."""
+
+
+class StoredLock(NamedTuple):
+    """A lock that is held."""
+
+    name: str
+    token: str
+    """Its owner: a secret of one acquisition."""
+    holder: str
+    """Who that is, for people."""
+    fence: int
+    """Rises with every owner."""
+    since: Instant
+    deadline: Instant
+    left: Micros
+
+
 class Hint(NamedTuple):
     """Something may have changed; hints may be spurious and may be lost."""
 
-    kind: Literal["any", "jobs", "limits", "worker", "workers", "schedules"]
+    kind: Literal["any", "jobs", "limits", "lock", "worker", "workers", "schedules"]
     name: str = ""
-    """The worker for `worker`, else empty."""
+    """The worker for `worker`, the name of a lock for `lock`, else empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

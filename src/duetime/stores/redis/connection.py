@@ -38,10 +38,10 @@ from duetime.stores.redis.rows import (
 _FOLDER: Final = Path(__file__).parent / "lua"
 _FILES: Final = (
     "keys", "replies", "indexes", "rows", "asides", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
-    "settling", "reports", "looks", "limits", "pulses", "control", "reads", "retention", "schedules", "moving",
+    "settling", "reports", "looks", "limits", "pulses", "control", "reads", "retention", "schedules", "moving", "locks",
 )  # fmt: skip
 """In this order: each uses what stands before it."""
-_APART: Final = frozenset({"limits", "pulses", "retention", "moving"})
+_APART: Final = frozenset({"limits", "pulses", "retention", "moving", "locks"})
 """Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
 _MOST_LOADS: Final = 3
 """How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""

@@ -21,6 +21,7 @@ from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.redis.control import RedisControl
 from duetime.stores.redis.copying import RedisCopying
 from duetime.stores.redis.hints import RedisHintListener
+from duetime.stores.redis.locks import RedisLocks
 from duetime.stores.redis.reads import RedisReads
 from duetime.stores.redis.runs import RedisRuns
 from duetime.stores.redis.schedules import RedisSchedules
@@ -34,7 +35,7 @@ ServerInfo: TypeAlias = Mapping[str, Any]
 _OLDEST_VERSION: Final = 7
 
 
-class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying):
+class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying, RedisLocks):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(

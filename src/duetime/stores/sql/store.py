@@ -14,6 +14,7 @@ from duetime.stores.sql.driver import Driver
 from duetime.stores.sql.enqueue import SqlEnqueue
 from duetime.stores.sql.job_control import SqlJobControl
 from duetime.stores.sql.limits import SqlLimits
+from duetime.stores.sql.locks import SqlLocks
 from duetime.stores.sql.queues import SqlQueues
 from duetime.stores.sql.records import SqlRecords
 from duetime.stores.sql.retention import SqlRetention
@@ -36,6 +37,7 @@ class SqlStore(
     SqlRecords,
     SqlRetention,
     SqlCopying,
+    SqlLocks,
 ):
     """A store on a SQL database, through its driver and its dialect; the verbs are in the classes of their subjects."""
 

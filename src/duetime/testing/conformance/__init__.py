@@ -45,6 +45,7 @@ _MODULES = (
     "limits",
     "lives",
     "loans",
+    "locks",
     "moves",
     "moving",
     "policies",
@@ -94,6 +95,7 @@ from duetime.testing.conformance.lifecycle import TestLifecycle
 from duetime.testing.conformance.limits import TestGates
 from duetime.testing.conformance.lives import TestRandomLives, lives
 from duetime.testing.conformance.loans import TestLend
+from duetime.testing.conformance.locks import TestLocks
 from duetime.testing.conformance.moves import TestEdit, TestRelease
 from duetime.testing.conformance.moving import TestExchange, TestMovedAway, TestMovedOn, TestStretches
 from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
@@ -150,6 +152,7 @@ __all__ = [
     "TestLend",
     "TestLifecycle",
     "TestLists",
+    "TestLocks",
     "TestLogs",
     "TestLostAnswers",
     "TestLostReplies",

@@ -155,3 +155,6 @@ SELECT {now}, {names stored_job} FROM (
     (SELECT j.* FROM {jobs} AS j WHERE {at_gate} AND j.due_at >= 0 ORDER BY j.due_at LIMIT :limit)
 ) AS soon
 ORDER BY due_at, id LIMIT :limit
+
+-- name: has_locks
+SELECT count(*) FROM pg_class WHERE relname = '{locks}' AND relkind = 'r' AND pg_table_is_visible(oid)

@@ -105,3 +105,6 @@ FROM stretches, json_each((
     )
 )) AS part
 GROUP BY 1, 2
+
+-- name: has_locks
+SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{locks}'
