@@ -11,6 +11,7 @@ DuetimeError
 │   ├── JobNotFound (LookupError)  KeyTaken  JobActive  JobEnded  ClaimLost  TransactionMisused (RuntimeError)
 │   └── JobFailed  JobCancelled  JobSkipped  ResultExpired  ResultNotStored  ResultUnreadable
 ├── ScheduleNotFound (LookupError)  NothingToSkip (LookupError)
+├── LockError ── LockNotAcquired (TimeoutError)  LockLost  LockMisused (RuntimeError)
 ├── WorkerError ── WorkerNotFound (LookupError)  WorkerGone
 ├── StoreError
 │   ├── StoreUnavailable  SchemaMismatch  StoreMoved  Unsupported
@@ -261,3 +262,19 @@ class BlockingCallInLoop(DuetimeError, RuntimeError):
 
 class WheelError(DuetimeError, RuntimeError):
     """A timer wheel is advanced by two at once: by two drivers, or by one of its own callbacks."""
+
+
+class LockError(DuetimeError):
+    """Something is wrong with a lock."""
+
+
+class LockNotAcquired(LockError, TimeoutError):
+    """The lock was not free in time."""
+
+
+class LockLost(LockError):
+    """The lock was not renewed in time, and may have another owner by now."""
+
+
+class LockMisused(LockError, RuntimeError):
+    """The lock is held by the same task already, or was never acquired."""

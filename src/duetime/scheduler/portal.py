@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
-import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from duetime.errors import BlockingCallInLoop
+from duetime.runtime.loop_thread import LoopThread, check_no_loop, closing_on_error
 
 T = TypeVar("T")
 
@@ -33,50 +31,32 @@ class BlockingPortal:
         self._open = open_
         self._close = close
         self._lock = threading.Lock()
-        self._own: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
+        self._own = LoopThread("duetime-portal")
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine to its end and return its result; raises `BlockingCallInLoop` inside a loop."""
-        try:
+        with closing_on_error(coroutine):
             loop = self.reach()
-        except BaseException:
-            coroutine.close()
-            raise
         return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
     def close(self) -> None:
         """Close the portal's own loop, if it was used."""
-        with self._lock:
-            loop, self._own = self._own, None
-        if loop is None or self._pid != os.getpid():
-            # The thread of a loop does not survive a fork: in the child there is nothing to close.
-            return
-        asyncio.run_coroutine_threadsafe(self._close(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        atexit.unregister(self.close)
+        if self._own.running:
+            self._own.run(self._close())
+            self._own.close()
+            atexit.unregister(self.close)
 
     def reach(self) -> asyncio.AbstractEventLoop:
         """Open the scheduler if it is not open, and return its loop; raises `BlockingCallInLoop` inside one."""
-        if asyncio._get_running_loop() is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-            raise BlockingCallInLoop("a .sync verb would block the running event loop; await the async verb")
+        check_no_loop()
         with self._lock:
             current = self._current_loop()
             if current is not None and current.is_running():
                 return current
-            self._own = asyncio.new_event_loop()
-            self._pid = os.getpid()
-            threading.Thread(target=_run_loop, args=(self._own,), name="duetime-portal", daemon=True).start()
             try:
-                asyncio.run_coroutine_threadsafe(self._open(), self._own).result()
+                self._own.run(self._open())
             except BaseException:
-                self._own.call_soon_threadsafe(self._own.stop)
-                self._own = None
+                self._own.close()
                 raise
             atexit.register(self.close)
-            return self._own
-
-
-def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
-    with contextlib.closing(loop):
-        loop.run_forever()
+            return self._own.loop()

@@ -445,7 +445,15 @@ class LockStore(Protocol):
 
 
 class Store(
-    JobStore, WorkerStore, CommandStore, ScheduleStore, ControlStore, ReadStore, MovingStore, LockStore, Protocol
+    JobStore,
+    WorkerStore,
+    CommandStore,
+    ScheduleStore,
+    ControlStore,
+    ReadStore,
+    MovingStore,
+    LockStore,
+    Protocol,
 ):
     """A durable home for jobs and schedules."""
 

@@ -63,7 +63,9 @@ class TestLocks(StoreSuite):
     ) -> None:
         for turn in range(10):
             tries = [
-                take(each, f"{turn} {n} {each is other}", name="raced") for n in range(4) for each in (store, other)
+                take(each, f"{turn} {n} {each is other}", name="raced")
+                for n in range(4)
+                for each in (store, other)
             ]
             answers = await asyncio.gather(*tries)
             assert len([fence for fence, _ in answers if fence is not None]) == 1
@@ -94,7 +96,9 @@ class TestLocks(StoreSuite):
         assert not await store.renew_lock("reindex", token="a", ttl=TTL)
         assert await owner(store) is None
 
-    async def test_a_fence_rises_with_every_owner_also_after_a_cleanup(self, store: Store, clock: FakeClock) -> None:
+    async def test_a_fence_rises_with_every_owner_also_after_a_cleanup(
+        self, store: Store, clock: FakeClock
+    ) -> None:
         fences = []
         for step in range(6):
             fence, _ = await take(store, str(step))

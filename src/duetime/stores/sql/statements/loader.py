@@ -16,7 +16,19 @@ FOLDER = Path(__file__).parents[1]
 """Where the `.sql` files are."""
 Blocks: TypeAlias = dict[tuple[str, str], str]
 """The bodies of statements and fragments, by kind and name."""
-TABLES = ("jobs", "attempts", "schedules", "workers", "queues", "gates", "logs", "commands", "audit", "meta", "locks")
+TABLES = (
+    "jobs",
+    "attempts",
+    "schedules",
+    "workers",
+    "queues",
+    "gates",
+    "logs",
+    "commands",
+    "audit",
+    "meta",
+    "locks",
+)
 
 _HEAD = re.compile(r"^-- (name|fragment): (\w+)$", re.MULTILINE)
 _COMMENT = re.compile(r"^--.*\n?", re.MULTILINE)

@@ -1,0 +1,419 @@
+"""What every lock promises, whatever it is kept in: one owner at a time, a deadline, and a fence.
+
+Locks are taken and released in the event loop of the caller, and renewed in that of a thread of their own: a blocked loop
+does not lose them. That thread also works for callers without a loop.
+"""
+# ruff: noqa: SLF001 -- the blocking twin and the lock itself are one thing
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import os
+import random
+import socket
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+
+from duetime.errors import InvalidDuration, LockLost, LockMisused, LockNotAcquired
+from duetime.model.ids import new_token
+from duetime.model.text import check_text
+from duetime.model.time import DAY, MILLISECOND, SECOND, Duration, Micros, parse_duration
+from duetime.runtime.loop_thread import LoopThread
+from duetime.runtime.store_clock import boottime
+
+T = TypeVar("T")
+
+DEFAULT_TTL: Final = 30.0
+_SHORTEST_TTL: Final[Micros] = 100 * MILLISECOND
+_LONGEST_TTL: Final[Micros] = 366 * DAY
+_FIRST_PAUSE: Final = 0.02
+_LONGEST_RETRY: Final = 0.5
+
+log = logging.getLogger("duetime.locks")
+
+
+class Attempt(NamedTuple):
+    """What came of one try to take a lock."""
+
+    fence: int | None
+    """The new owner's; `None` while another one holds it."""
+    left: Micros
+    """How long until the owner's deadline."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockOwner:
+    """Who holds a lock."""
+
+    name: str
+    holder: str
+    """The process, for people: host, process id."""
+    fence: int
+    since: datetime
+    deadline: datetime
+    """When the lock is free if it is not renewed."""
+    token: str = field(repr=False)
+    """The secret of this acquisition."""
+
+
+class DistributedLock(ABC):
+    """A lock that one owner at a time holds, until it releases it or does not renew it in time.
+
+    `async with lock:` waits for it, renews it in the background while the block runs, and releases it. If it is lost all the
+    same, the block is cancelled and `LockLost` raised. Code that was stopped may run on before it notices: what it
+    writes to must compare `lock.fence`. Who waits longest is not served first.
+    """
+
+    longest_pause: ClassVar[float] = 1.0
+    """Seconds between two tries while the lock is held by another one."""
+
+    def __init__(self, name: str, *, ttl: Duration = DEFAULT_TTL, timeout: Duration | None = None) -> None:
+        """`ttl`: how long it stays locked if its owner falls silent; `timeout`: how long `with` waits, `None` for ever."""
+        self.name = check_text(name, what="lock name")
+        self.ttl = _check_ttl(ttl)
+        self._timeout = timeout
+        self._hold: _Hold | None = None
+        self._lost_hold: _Hold | None = None
+        self._fence: int | None = None
+        self.lost = threading.Event()
+        """Set when it was lost, until it is acquired again."""
+
+    # What an implementation gives; called in any event loop, also in two at once.
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where locks of this name are the same lock."""
+
+    @abstractmethod
+    async def try_take(self, *, token: str, holder: str) -> Attempt:
+        """Take the lock in one atomic step if it is free or past its deadline.
+
+        The fence must be larger than any before, also if the lock was forgotten meanwhile.
+        """
+
+    @abstractmethod
+    async def try_extend(self, *, token: str) -> bool:
+        """Put the deadline off to the time to live from now; False unless the token owns the lock, and in time."""
+
+    @abstractmethod
+    async def try_release(self, *, token: str) -> bool:
+        """Give the lock back; False unless the token owns it, and in time."""
+
+    @abstractmethod
+    async def find_owner(self) -> LockOwner | None:
+        """Return who holds the lock."""
+
+    @abstractmethod
+    async def forget(self) -> int:
+        """Remove what is kept of locks here that no one holds, and return how many that were."""
+
+    async def await_release(self, *, longest: float) -> None:
+        """Wait until the lock was released, where that can be known, but no longer than this."""
+        await asyncio.sleep(longest)
+
+    # What users call.
+
+    async def acquire(self, timeout: Duration | None = None) -> bool:
+        """Wait for the lock, and keep it by renewing it; False if it is not free in time, and 0 does not wait."""
+        return await self._acquire(timeout, caller=asyncio.current_task())
+
+    async def release(self) -> bool:
+        """Give the lock back; False if it is not held, or was lost."""
+        return await asyncio.shield(asyncio.ensure_future(self._release()))
+
+    async def renew(self) -> bool:
+        """Put the deadline off now; False if the lock is not held, or was lost."""
+        return await self._renew()
+
+    async def owner(self) -> LockOwner | None:
+        """Return who holds the lock, here or elsewhere."""
+        return await self.find_owner()
+
+    async def cleanup(self) -> int:
+        """Remove what is kept of locks in the same place that no one holds, and return how many that were."""
+        return await self.forget()
+
+    @property
+    def held(self) -> bool:
+        """Whether this object holds the lock, as far as it knows."""
+        return self._hold is not None
+
+    @property
+    def fence(self) -> int:
+        """A number that rises with every owner: pass it to what you write to, which refuses smaller ones."""
+        if self._fence is None:
+            raise LockMisused(f"lock {self.name!r} has not been acquired, so that it has no fence")
+        return self._fence
+
+    @property
+    def sync(self) -> BlockingLock:
+        """The same lock for code without an event loop."""
+        return BlockingLock(self)
+
+    async def __aenter__(self) -> Self:
+        if not await self.acquire(self._timeout):
+            raise LockNotAcquired(f"lock {self.name!r} was not free within {self._timeout}")
+        if self._hold is not None and (task := asyncio.current_task()) is not None:
+            self._hold.guard(task)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        hold = self._hold or self._lost_hold
+        self._lost_hold = None
+        released = await self.release()
+        if hold is not None and hold.ended_block() and kind is asyncio.CancelledError:
+            raise self._loss() from error
+        if not released and error is None:
+            raise self._loss()
+
+    async def _acquire(self, timeout: Duration | None, *, caller: object) -> bool:
+        waits = None if timeout is None else parse_duration(timeout, what="timeout")
+        if waits != 0 and caller is not None and _callers.get(self._key) is caller:
+            raise LockMisused(
+                f"this task or thread holds lock {self.name!r} already, and would wait for itself"
+            )
+        token = new_token()
+        try:
+            taken = await self._take(token, until=None if waits is None else boottime() + waits)
+        except BaseException:
+            # It may be ours by now.
+            with suppress(Exception):
+                await self.try_release(token=token)
+            raise
+        if taken is None:
+            return False
+        self._begin(taken, caller)
+        return True
+
+    async def _take(self, token: str, *, until: Micros | None) -> _Hold | None:
+        pause = _FIRST_PAUSE
+        while True:
+            began = boottime()
+            fence, left = await self.try_take(token=token, holder=f"{socket.gethostname()}:{os.getpid()}")
+            if fence is not None:
+                return _Hold(token=token, fence=fence, deadline=began + self.ttl)
+            waits = [left / SECOND, pause * random.uniform(0.5, 1)]
+            if until is not None:
+                if boottime() >= until:
+                    return None
+                waits.append((until - boottime()) / SECOND)
+            await self.await_release(longest=max(0.0, min(waits)))
+            pause = min(self.longest_pause, pause * 2)
+
+    def _begin(self, hold: _Hold, caller: object) -> None:
+        self.lost.clear()
+        self._fence, self._hold = hold.fence, hold
+        _callers[self._key] = caller
+        _renewals.add(self, hold)
+
+    def _end(self, hold: _Hold) -> bool:
+        """Hold it no more; False if that was so already."""
+        with _ending:
+            if self._hold is not hold:
+                return False
+            self._hold = None
+        _callers.pop(self._key, None)
+        _renewals.remove(hold)
+        return True
+
+    async def _extend(self, hold: _Hold) -> bool:
+        """Renew, and try again until the deadline if there is no answer; lose the lock where that fails."""
+        problem = "another one may have it"
+        while boottime() < hold.deadline:
+            began = boottime()
+            try:
+                async with asyncio.timeout((hold.deadline - began) / SECOND):
+                    if await self.try_extend(token=hold.token):
+                        hold.deadline = began + self.ttl
+                        return True
+                    break
+            except Exception as error:  # noqa: BLE001 -- logged if the lock is lost by it
+                problem = str(error) or type(error).__name__
+                await asyncio.sleep(min(_LONGEST_RETRY, self.ttl / SECOND / 30))
+        if self._end(hold):
+            log.warning("lock %s was lost: it was not renewed in time (%s)", self.name, problem)
+            self._lost_hold = hold
+            self.lost.set()
+            hold.end_block()
+        return False
+
+    async def _release(self) -> bool:
+        hold = self._hold
+        return hold is not None and self._end(hold) and await self.try_release(token=hold.token)
+
+    async def _renew(self) -> bool:
+        return (hold := self._hold) is not None and await self._extend(hold)
+
+    @property
+    def _key(self) -> tuple[str, str]:
+        return self.place, self.name
+
+    def _loss(self) -> LockLost:
+        return LockLost(
+            f"lock {self.name!r} was lost while it was held; what was written with its fence may be refused"
+        )
+
+
+class BlockingLock:
+    """A lock for code without an event loop; `with lock:` as `async with`, but that a loss is told by `lost` alone."""
+
+    def __init__(self, lock: DistributedLock) -> None:
+        self._lock = lock
+        self.name = lock.name
+        self.lost = lock.lost
+
+    @property
+    def fence(self) -> int:
+        """As that of the lock."""
+        return self._lock.fence
+
+    @property
+    def held(self) -> bool:
+        """As that of the lock."""
+        return self._lock.held
+
+    def acquire(self, timeout: Duration | None = None) -> bool:
+        """Wait for the lock, and keep it by renewing it; False if it is not free in time, and 0 does not wait."""
+        return self._run(self._lock._acquire(timeout, caller=threading.current_thread()))
+
+    def release(self) -> bool:
+        """Give the lock back; False if it is not held, or was lost."""
+        return self._run(self._lock._release())
+
+    def renew(self) -> bool:
+        """Put the deadline off now; False if the lock is not held, or was lost."""
+        return self._run(self._lock._renew())
+
+    def owner(self) -> LockOwner | None:
+        """Return who holds the lock, here or elsewhere."""
+        return self._run(self._lock.find_owner())
+
+    def cleanup(self) -> int:
+        """Remove what is kept of locks in the same place that no one holds, and return how many that were."""
+        return self._run(self._lock.forget())
+
+    def __enter__(self) -> Self:
+        if not self.acquire(self._lock._timeout):
+            raise LockNotAcquired(f"lock {self.name!r} was not free within {self._lock._timeout}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self.release() and error is None:
+            raise self._lock._loss()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return _renewals.thread.run(work)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Hold:
+    """One acquisition."""
+
+    token: str
+    fence: int
+    deadline: Micros
+    """By this process's clock: the owner gives up no later than others may take over."""
+    _task: asyncio.Task[Any] | None = None
+    _cancelling: int = 0
+    _ended: bool = False
+
+    def guard(self, task: asyncio.Task[Any]) -> None:
+        """Cancel this task's block if the lock is lost."""
+        self._task, self._cancelling = task, task.cancelling()
+
+    def end_block(self) -> None:
+        """Cancel the block, from another thread."""
+        if self._task is not None:
+            # The loop may be closed by now.
+            with suppress(RuntimeError):
+                self._task.get_loop().call_soon_threadsafe(self._cancel)
+
+    def ended_block(self) -> bool:
+        """Whether the block was cancelled by the loss alone; asked once, by the task itself."""
+        task, self._task = self._task, None
+        return self._ended and task is not None and task.uncancel() <= self._cancelling
+
+    def _cancel(self) -> None:
+        if self._task is not None and not self._task.done():
+            self._ended = True
+            self._task.cancel()
+
+
+class _Renewals:
+    """Renews what this process holds, each at a third of its time to live."""
+
+    def __init__(self) -> None:
+        self.thread = LoopThread("duetime-locks")
+        self._lock = threading.Lock()
+        self._due: dict[_Hold, tuple[DistributedLock, Micros]] = {}
+        self._alarm: float = math.inf
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def add(self, lock: DistributedLock, hold: _Hold) -> None:
+        """Renew a lock from now on; the thread is woken only if it would sleep for too long."""
+        due = boottime() + lock.ttl // 3
+        with self._lock:
+            self._due[hold] = lock, due
+            if due >= self._alarm:
+                return
+            self._alarm = due
+        self.thread.loop().call_soon_threadsafe(self._look)
+
+    def remove(self, hold: _Hold) -> None:
+        """Renew it no more."""
+        with self._lock:
+            self._due.pop(hold, None)
+
+    def forget(self) -> None:
+        """Renew nothing, in a forked child: its parent does."""
+        self._lock = threading.Lock()
+        self._due.clear()
+        self._alarm = math.inf
+
+    def _look(self) -> None:
+        loop, now = asyncio.get_running_loop(), boottime()
+        with self._lock:
+            ready = [(hold, lock) for hold, (lock, due) in self._due.items() if due <= now]
+            for hold, _ in ready:
+                del self._due[hold]
+            self._alarm = min((due for _, due in self._due.values()), default=math.inf)
+            if self._due:
+                loop.call_later((self._alarm - now) / SECOND, self._look)
+        for hold, lock in ready:
+            task = loop.create_task(self._renew(lock, hold), name=f"duetime-lock {lock.name}")
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _renew(self, lock: DistributedLock, hold: _Hold) -> None:
+        if await lock._extend(hold) and lock._hold is hold:
+            self.add(lock, hold)
+
+
+_renewals: Final = _Renewals()
+_ending: Final = threading.Lock()
+_callers: Final[dict[tuple[str, str], object]] = {}
+"""The tasks and threads of this process that hold a lock."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renewals.forget)
+    os.register_at_fork(after_in_child=_callers.clear)
+
+
+def _check_ttl(ttl: Duration) -> Micros:
+    micros = parse_duration(ttl, what="ttl")
+    if not _SHORTEST_TTL <= micros <= _LONGEST_TTL:
+        raise InvalidDuration(f"ttl must be from 0.1 seconds to a year, not {ttl!r}")
+    return micros
