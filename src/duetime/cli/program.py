@@ -14,6 +14,7 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 from duetime.cli.command import json_option, option
 from duetime.cli.database import copy, doctor, migrate, prune, reopen
 from duetime.cli.jobs import enqueue, explain, jobs
+from duetime.cli.locks import locks
 from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
 from duetime.cli.queues import queues
 from duetime.cli.schedules import schedules, upcoming_values
@@ -153,7 +154,7 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues)
+_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks)
 _ON_DATABASES = (prune, migrate, copy, reopen, doctor)
 
 for command in (*_ON_JOBS, *_ON_DATABASES, cron, completion, demo):

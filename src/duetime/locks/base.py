@@ -3,7 +3,9 @@
 Locks are taken and released in the event loop of the caller, and renewed in that of a thread of their own: a blocked loop
 does not lose them. That thread also works for callers without a loop.
 """
-# ruff: noqa: SLF001 -- the blocking twin and the lock itself are one thing
+# The blocking twin, the renewals and the lock itself are one thing.
+# ruff: noqa: SLF001
+# pyright: reportPrivateUsage=false
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
-from duetime.errors import InvalidDuration, LockLost, LockMisused, LockNotAcquired
+from duetime.errors import InvalidDuration, InvalidName, LockLost, LockMisused, LockNotAcquired
 from duetime.model.ids import new_token
-from duetime.model.text import check_text
+from duetime.model.text import MAX_NAME, check_text
 from duetime.model.time import DAY, MILLISECOND, SECOND, Duration, Micros, parse_duration
 from duetime.runtime.loop_thread import LoopThread
 from duetime.runtime.store_clock import boottime
@@ -77,7 +79,7 @@ class DistributedLock(ABC):
 
     def __init__(self, name: str, *, ttl: Duration = DEFAULT_TTL, timeout: Duration | None = None) -> None:
         """`ttl`: how long it stays locked if its owner falls silent; `timeout`: how long `with` waits, `None` for ever."""
-        self.name = check_text(name, what="lock name")
+        self.name = _check_name(name)
         self.ttl = _check_ttl(ttl)
         self._timeout = timeout
         self._hold: _Hold | None = None
@@ -145,7 +147,7 @@ class DistributedLock(ABC):
     @property
     def held(self) -> bool:
         """Whether this object holds the lock, as far as it knows."""
-        return self._hold is not None
+        return self._held() is not None
 
     @property
     def fence(self) -> int:
@@ -248,12 +250,17 @@ class DistributedLock(ABC):
             hold.end_block()
         return False
 
-    async def _release(self) -> bool:
+    def _held(self) -> _Hold | None:
+        # A forked child holds nothing that its parent does.
         hold = self._hold
+        return hold if hold is not None and hold.pid == os.getpid() else None
+
+    async def _release(self) -> bool:
+        hold = self._held()
         return hold is not None and self._end(hold) and await self.try_release(token=hold.token)
 
     async def _renew(self) -> bool:
-        return (hold := self._hold) is not None and await self._extend(hold)
+        return (hold := self._held()) is not None and await self._extend(hold)
 
     @property
     def _key(self) -> tuple[str, str]:
@@ -326,6 +333,7 @@ class _Hold:
     fence: int
     deadline: Micros
     """By this process's clock: the owner gives up no later than others may take over."""
+    pid: int = field(default_factory=os.getpid)
     _task: asyncio.Task[Any] | None = None
     _cancelling: int = 0
     _ended: bool = False
@@ -410,6 +418,13 @@ _callers: Final[dict[tuple[str, str], object]] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renewals.forget)
     os.register_at_fork(after_in_child=_callers.clear)
+
+
+def _check_name(name: str) -> str:
+    check_text(name, what="lock name")
+    if not 0 < len(name) <= MAX_NAME:
+        raise InvalidName(f"a lock name has from 1 to {MAX_NAME} characters, not {len(name)}")
+    return name
 
 
 def _check_ttl(ttl: Duration) -> Micros:

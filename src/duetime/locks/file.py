@@ -8,9 +8,10 @@ lock that no one else sees.
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -29,6 +30,7 @@ _LONGEST_NAME: Final = 250
 _LONGEST_WAIT: Final[Micros] = 5 * SECOND
 _PAUSE: Final = 0.002
 _LARGEST_RECORD: Final = 4096
+_MOUNTS: Final = "/proc/self/mountinfo"
 _NETWORKS: Final = ("nfs", "cifs", "smb", "9p", "afs", "fuse.sshfs")
 
 
@@ -113,7 +115,7 @@ class FileLock(DistributedLock):
             return True
 
     @asynccontextmanager
-    async def _locked(self) -> AsyncIterator[_RecordFile]:
+    async def _locked(self) -> AsyncGenerator[_RecordFile]:
         """Open the file, and have it alone for a moment."""
         file = _RecordFile(self._path)
         try:
@@ -192,10 +194,8 @@ class _RecordFile:
 
 def check_folder(folder: str) -> None:
     """Raise `ConfigError` for a folder in which locks cannot be kept."""
-    try:
-        import fcntl  # noqa: F401 -- only whether there is one
-    except ImportError as error:
-        raise ConfigError("this system cannot lock files as we do; keep locks in a database") from error
+    if importlib.util.find_spec("fcntl") is None:
+        raise ConfigError("this system cannot lock files as we do; keep locks in a database")
     if not os.path.isdir(folder):
         raise ConfigError(f"the folder for locks {folder} is not there; make it: mkdir -p {folder}")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -208,11 +208,11 @@ def check_folder(folder: str) -> None:
         )
 
 
-def _file_system(folder: str, mounts: str = "/proc/self/mountinfo") -> str:
+def _file_system(folder: str) -> str:
     """Return the kind of file system that a folder is on, or nothing where that cannot be known."""
     found: list[tuple[int, str]] = []
     try:
-        with open(mounts, encoding="utf-8", errors="replace") as lines:
+        with open(_MOUNTS, encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 before, _, after = line.partition(" - ")
                 point = before.split(" ")[4].replace("\\040", " ")

@@ -7,7 +7,7 @@ import threading
 from typing import Final
 from urllib.parse import unquote
 
-from duetime.errors import ConfigError
+from duetime.errors import ConfigError, Unsupported
 from duetime.locks.base import DEFAULT_TTL, DistributedLock
 from duetime.locks.file import FileLock
 from duetime.locks.stored import StoredLocks
@@ -41,6 +41,10 @@ def open_lock(
 def stored_locks(url: str, *, namespace: str) -> StoredLocks:
     """Return the locks of a database, the same for each who asks."""
     check_namespace(namespace)
+    if scheme_of(url) == "file":
+        raise Unsupported(
+            "locks in files are not listed; ask a lock for its owner(), or look into the folder"
+        )
     # A URL that cannot work is refused here, not at the first use.
     open_store(url, namespace=namespace)
     if url in {"sqlite://", "sqlite:///", "sqlite:///:memory:"}:
@@ -48,9 +52,14 @@ def stored_locks(url: str, *, namespace: str) -> StoredLocks:
     with _stores_lock:
         key = (url, namespace)
         if key not in _stores:
-            place = f"{os.path.abspath(os.curdir) if url.startswith('sqlite:') else ''}{url}#{namespace}"
+            place = place_of(url, namespace=namespace)
             _stores[key] = StoredLocks(place, lambda: open_store(url, namespace=namespace))
         return _stores[key]
+
+
+def place_of(url: str, *, namespace: str) -> str:
+    """Name a database and a namespace in it; the path of a file begins in the present folder."""
+    return f"{os.path.abspath(os.curdir) if url.startswith('sqlite:') else ''}{url}#{namespace}"
 
 
 def _folder(url: str) -> str:

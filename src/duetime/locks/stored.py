@@ -30,6 +30,15 @@ class StoredLocks:
         """Return a lock of this store."""
         return StoreLock(name, self, ttl=ttl, timeout=timeout)
 
+    async def list(self) -> list[LockOwner]:
+        """Return who holds which lock."""
+        return [lock_owner(found) for found in await (await self.reach()).store.locks()]
+
+    async def release(self, name: str) -> bool:
+        """Release a lock that another process holds, which loses it; False if no one does."""
+        store = (await self.reach()).store
+        return bool([await store.release_lock(name, token=found.token) for found in await store.locks(name)])
+
     async def reach(self) -> _OpenStore:
         """Return the store that is open in this event loop; it is closed with the loop."""
         loop = asyncio.get_running_loop()

@@ -7,7 +7,7 @@ import atexit
 import contextlib
 import os
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Generator
 from typing import Any, TypeVar
 
 from duetime.errors import BlockingCallInLoop
@@ -63,7 +63,7 @@ def check_no_loop() -> None:
 
 
 @contextlib.contextmanager
-def closing_on_error(work: Coroutine[Any, Any, Any]) -> Iterator[None]:
+def closing_on_error(work: Coroutine[Any, Any, Any]) -> Generator[None]:
     """Close a coroutine that will not be run because the block fails."""
     try:
         yield

@@ -11,6 +11,9 @@ from functools import cached_property, partial
 from typing import Any, ParamSpec, Self, TypeGuard, TypeVar, Unpack, cast, overload
 
 from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
+from duetime.locks.base import DEFAULT_TTL, DistributedLock
+from duetime.locks.open import open_lock, place_of, stored_locks
+from duetime.locks.stored import StoredLocks
 from duetime.model.job import JobId
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
 from duetime.model.task import TaskOptions, TaskOptionValues, task_options
@@ -72,10 +75,12 @@ class Scheduler:
         auto_migrate: bool = True,
         clock: Clock | None = None,
         shortest_interval: Duration = "1s",
+        locks: str | None = None,
     ) -> None:
         """Use the database at `url`, else at $DUETIME_URL, else the file duetime.db in this folder.
 
-        A schedule that would come more often than once in `shortest_interval` is refused.
+        A schedule that would come more often than once in `shortest_interval` is refused. `locks` is where `lock()` keeps
+        locks, if not in this database: another one, or a folder.
         """
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
@@ -84,6 +89,9 @@ class Scheduler:
             self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
         )
         self._make_store()  # A URL that cannot work is refused here, not at the first use.
+        self._lock_url = locks
+        if locks is not None:
+            open_lock(locks, "any", namespace=namespace)
         self.after_enqueue: Callable[[Sequence[JobId]], Awaitable[None]] | None = None
         """What to await with the ids of new jobs, once stored, before their handles are returned; for tests."""
         self.make_worker: type[Worker] = Worker
@@ -131,6 +139,25 @@ class Scheduler:
         return Workers(self._opened)
 
     @cached_property
+    def locks(self) -> StoredLocks:
+        """Shows who holds which lock, and releases what was left behind."""
+        if self._lock_url is not None:
+            return stored_locks(self._lock_url, namespace=self.namespace)
+        return StoredLocks(place_of(self.url, namespace=self.namespace), self._make_sibling)
+
+    def lock(
+        self, name: str, *, ttl: Duration = DEFAULT_TTL, timeout: Duration | None = None
+    ) -> DistributedLock:
+        """Return a lock that one task, thread or process holds at a time: `async with scheduler.lock("reindex"):`.
+
+        `ttl` is how long it stays locked if its owner falls silent; while the block runs it is renewed. `timeout` is how long the
+        block waits for it, `None` for ever.
+        """
+        if self._lock_url is not None:
+            return open_lock(self._lock_url, name, ttl=ttl, timeout=timeout, namespace=self.namespace)
+        return self.locks.lock(name, ttl=ttl, timeout=timeout)
+
+    @cached_property
     def prune(self) -> Pruning:
         """Removes what is old."""
         return Pruning(self._opened)
@@ -145,6 +172,7 @@ class Scheduler:
             queues=self.queues,
             workers=self.workers,
             prune=self.prune,
+            lock=self.lock,
         )
 
     @cached_property
@@ -298,6 +326,8 @@ class Scheduler:
         self._users -= 1
         if not self._users:
             store, self._store, self._loop = self._store, None, None
+            if "locks" in vars(self) and self._lock_url is None:
+                await self.locks.close()
             await store.close()
 
     def close_after(self, lingering: asyncio.Future[Any]) -> None:
@@ -330,6 +360,9 @@ class Scheduler:
         """Store the schedules that the code declares; what is unchanged is not written."""
         if self._registry.schedules:
             await declare_schedules(self._opened(), self._registry.schedules)
+
+    def _make_sibling(self) -> Store:
+        return self._make_store() if self._store is None else self._store.sibling()
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
+from duetime.locks.base import DEFAULT_TTL, BlockingLock, DistributedLock
+from duetime.model.time import Duration
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.portal import BlockingPortal
@@ -137,6 +139,7 @@ class BlockingScheduler:
         queues: Queues,
         workers: Workers,
         prune: Pruning,
+        lock: Callable[..., DistributedLock],
     ) -> None:
         self._client = client
         self._portal = portal = client.portal
@@ -145,11 +148,18 @@ class BlockingScheduler:
         self.queues = BlockingQueues(queues, portal)
         self.workers = BlockingWorkers(workers, portal)
         self.prune = BlockingPruning(prune, portal)
+        self._lock = lock
 
     def enqueue_many(self, calls: Calls, *, tx: object | None = None) -> list[BlockingHandle[Any]]:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
         handles = self._client.enqueue_many_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]
+
+    def lock(
+        self, name: str, *, ttl: Duration = DEFAULT_TTL, timeout: Duration | None = None
+    ) -> BlockingLock:
+        """Return a lock for `with`; a loss is told by its `lost` event."""
+        return self._lock(name, ttl=ttl, timeout=timeout).sync
 
     def run(self, coroutine: Coroutine[Any, Any, R]) -> R:
         """Run your coroutine in the loop where the scheduler is open, and return its result."""

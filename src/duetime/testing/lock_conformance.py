@@ -64,6 +64,7 @@ class LockSuite:
         assert await waiting
         assert await second.release()
 
+    @pytest.mark.covers("lock-released-by-others")
     async def test_only_the_owner_releases_or_renews(self, make_lock: MakeLock) -> None:
         first, second = make_lock("reindex"), make_lock("reindex")
         assert await first.acquire()
@@ -87,6 +88,7 @@ class LockSuite:
             assert 25 < (owner.deadline - owner.since).total_seconds() < 35
         assert await lock.owner() is None
 
+    @pytest.mark.covers("lock-expired")
     async def test_a_lock_is_taken_over_after_its_deadline(self, make_lock: MakeLock) -> None:
         silent, successor = make_lock("reindex", ttl=0.2), make_lock("reindex")
         began = time.monotonic()
@@ -150,6 +152,7 @@ class LockSuite:
         with pytest.raises(LockLost):
             await work()
 
+    @pytest.mark.covers("lock-left-behind")
     async def test_another_cancellation_stays_one(self, make_lock: MakeLock) -> None:
         lock, entered = make_lock("reindex"), asyncio.Event()
 
@@ -165,6 +168,14 @@ class LockSuite:
             await task
         assert await lock.owner() is None
 
+    @pytest.mark.covers("lock-left-behind")
+    async def test_a_block_that_fails_releases(self, make_lock: MakeLock) -> None:
+        lock = make_lock("reindex")
+        with pytest.raises(ZeroDivisionError):
+            async with lock:
+                _ = 1 // 0
+        assert await lock.owner() is None
+
     async def test_who_gives_up_waiting_does_not_have_it(self, make_lock: MakeLock) -> None:
         lock = make_lock("reindex")
         async with lock:
@@ -175,6 +186,7 @@ class LockSuite:
                 await waiting
         assert await lock.owner() is None
 
+    @pytest.mark.covers("lock-contended-block")
     async def test_a_block_that_cannot_begin_in_time(self, make_lock: MakeLock) -> None:
         async with make_lock("reindex"):
             late = make_lock("reindex", timeout=0)
@@ -183,6 +195,7 @@ class LockSuite:
                     raise AssertionError
             assert issubclass(LockNotAcquired, TimeoutError)
 
+    @pytest.mark.covers("lock-contended-block")
     async def test_a_task_does_not_wait_for_itself(self, make_lock: MakeLock) -> None:
         async with make_lock("reindex"):
             with pytest.raises(LockMisused, match="would wait for itself"):

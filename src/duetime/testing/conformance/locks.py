@@ -99,7 +99,7 @@ class TestLocks(StoreSuite):
     async def test_a_fence_rises_with_every_owner_also_after_a_cleanup(
         self, store: Store, clock: FakeClock
     ) -> None:
-        fences = []
+        fences: list[int] = []
         for step in range(6):
             fence, _ = await take(store, str(step))
             fences.append(fence or 0)
