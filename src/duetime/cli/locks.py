@@ -20,7 +20,7 @@ def locks() -> None:
     """  # noqa: D301
 
 
-@locks.command("list")
+@locks.command("list", short_help="List the locks that are held.")
 @client_command
 async def list_locks(scheduler: Scheduler) -> Answer:
     """List the locks that are held: who holds what since when, and when each ends unless it is renewed."""
@@ -41,7 +41,7 @@ async def list_locks(scheduler: Scheduler) -> Answer:
     )
 
 
-@locks.command()
+@locks.command(short_help="Take a lock from its holder.")
 @client_command
 @click.argument("name", metavar="LOCK")
 @click.option("--yes", is_flag=True, help="Do it without asking.")

@@ -15,8 +15,8 @@ CREATE TABLE IF NOT EXISTS {locks} (
 -- removed meanwhile, or the clock went back.
 INSERT INTO {locks} (name, token, holder, fence, since, deadline)
 VALUES (:name, :token, :holder, {now}, {now}, {now} + :ttl)
-ON CONFLICT (name) DO UPDATE
-SET token = excluded.token, holder = excluded.holder, since = excluded.since, deadline = excluded.deadline,
+ON CONFLICT (name) DO UPDATE SET
+    token = excluded.token, holder = excluded.holder, since = excluded.since, deadline = excluded.deadline,
     fence = CASE WHEN excluded.fence > {locks}.fence THEN excluded.fence ELSE {locks}.fence + 1 END
 WHERE {locks}.deadline <= {now}
 RETURNING fence
