@@ -94,6 +94,15 @@ class Reader:
             f"WHERE id <= '{job_id(count)}'"
         )
 
+    async def make_history(self, count: int) -> None:
+        """Have a schedule with as many jobs that have ended, in pairs of each kind, half of them triggered by hand."""
+        await self._session.execute(
+            "INSERT INTO duetime_jobs (id, task, payload, queue, priority, state, due_at, created_at, on_crash, finished_at,"
+            " schedule, occurrence) SELECT concat('nightly ', lpad(seq, 5, '0')), 'greet', '{}', 'default', 5,"
+            " CASE WHEN seq % 2 = 0 THEN 'succeeded' ELSE 'failed' END, 1, 1, 'retry', 2, 'nightly',"
+            f" CASE WHEN seq % 4 IN (1, 2) THEN seq END FROM seq_1_to_{count}"
+        )
+
     async def _handled(self) -> int:
         found = await self._session.fetch("SHOW SESSION STATUS LIKE 'Handler_read_%%'", {})
         return sum(int(count) for name, count in found if not name.endswith(("_deleted", "_retry")))
@@ -178,3 +187,15 @@ async def test_a_key_is_looked_up_by_its_index(reader: Reader) -> None:
     }
     assert len(await reader.run(SQL.key_holders, values)) == BATCH
     assert await reader.reads(SQL.key_holders, values) < BATCH * 20
+
+
+async def test_how_a_schedule_fares_is_told_without_reading_its_history(reader: Reader) -> None:
+    """However long it is, and however many jobs were triggered by hand."""
+    await reader.make_history(10_000)
+    values = {"rows": json.dumps([["nightly", "succeeded"], ["nightly", "failed"]]), "most": 100}
+    found = await reader.run(SQL.count_runs, values)
+    assert [tuple(row) for row in found] == [
+        ("nightly", "succeeded", 100, "nightly 09998", "nightly 10000"),
+        ("nightly", "failed", 100, "nightly 09997", "nightly 09999"),
+    ]
+    assert await reader.reads(SQL.count_runs, values) < 1_000

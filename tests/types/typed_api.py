@@ -16,6 +16,7 @@ from duetime import (
     Job,
     JobHandle,
     JobRecord,
+    LastRun,
     Page,
     Scheduler,
     ScheduleRecord,
@@ -180,7 +181,8 @@ def blocking_verbs_are_typed_alike() -> None:
 
 async def reads_are_typed() -> None:
     assert_type(await scheduler.jobs.list(state="failed"), Page[JobRecord])
-    assert_type(await scheduler.schedules.get("tidy.often"), ScheduleRecord)
+    often = assert_type(await scheduler.schedules.get("tidy.often"), ScheduleRecord)
+    assert_type(often.last_run, LastRun | None)
 
 
 async def schedules_are_put_with_typed_options() -> None:

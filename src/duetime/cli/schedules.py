@@ -35,6 +35,7 @@ from duetime.cli.output import (
 )
 from duetime.cli.schedule_writing import edit, export, import_, new_arguments, put
 from duetime.model.schedule.forecast import MAX_DAYS
+from duetime.model.states import State
 from duetime.model.stored import LiveWorkers
 from duetime.model.text import counted
 from duetime.model.time import LONGEST_DURATION, describe_duration
@@ -83,7 +84,10 @@ for command in (put, edit, export, import_):
 async def list_schedules(
     scheduler: Scheduler, *, task: str | None, tag: str | None, state: str | None
 ) -> Answer:
-    """List schedules by name, with their next time in their own zone."""
+    """List schedules by name, with their next time and their last run.
+
+    Times are in the zone of the schedule. OK and FAILED count its jobs on record; a plus means that there are more.
+    """
     fleet, now = LiveWorkers.of(await scheduler.store.workers()), await store_time(scheduler)
     found = [
         one
@@ -91,7 +95,7 @@ async def list_schedules(
         if task in (None, one.task) and state in (None, one.state) and (tag is None or tag in one.tags)
     ]
     hint = missing_workers(fleet) if found else None
-    head = ("NAME", "STATE", "NEXT", "TASK", "WHEN")
+    head = ("NAME", "STATE", "NEXT", "LAST", "OK", "FAILED", "TASK", "WHEN")
     return Answer(
         values=[schedule_values(schedule, fleet) for schedule in found],
         lines=table_or("no schedules", head, (schedule_row(schedule, fleet, now) for schedule in found)),
@@ -327,7 +331,25 @@ def schedule_row(schedule: ScheduleRecord, fleet: LiveWorkers, now: datetime) ->
         state += f": {shortened(schedule.paused_reason, _REASON_WIDTH)}"
     if fleet.knows(schedule.task) is False:
         state += ", unknown task"
-    return schedule.name, state, _next_text(schedule, now), schedule.task, schedule.description
+    coming, last, counts = _next_text(schedule, now), _last_text(schedule, now), _count_texts(schedule)
+    return schedule.name, state, coming, last, *counts, schedule.task, schedule.description
+
+
+def _last_text(schedule: ScheduleRecord, now: datetime) -> str:
+    """Say how the last run ended, when, and why."""
+    if (run := schedule.last_run) is None:
+        return ""
+    why = shortened(run.error or run.reason or "", _REASON_WIDTH)
+    return f"{run.state} {relative_time(run.finished_at, now)}{why and f': {why}'}"
+
+
+def _count_texts(schedule: ScheduleRecord) -> tuple[str, str]:
+    """Say how many of its jobs went well, and how many failed."""
+    ok, failed = (
+        f"{count}{'+' if state in schedule.at_least else ''}"
+        for count, state in ((schedule.succeeded, State.SUCCEEDED), (schedule.failed, State.FAILED))
+    )
+    return ok, failed
 
 
 def schedule_lines(
@@ -371,6 +393,7 @@ def _record_values(job: JobRecord) -> dict[str, object]:
 def schedule_values(schedule: ScheduleRecord, fleet: LiveWorkers) -> dict[str, object]:
     """Return a schedule as JSON values, lengths of time in seconds."""
     values: dict[str, object] = {f.name: json_value(getattr(schedule, f.name)) for f in fields(schedule)}
+    values["at_least"] = sorted(schedule.at_least)
     return values | {"trigger": schedule.trigger.to_spec(), "task_known": fleet.knows(schedule.task)}
 
 
@@ -399,6 +422,10 @@ def _lines(schedule: ScheduleRecord, fleet: LiveWorkers, now: datetime) -> Itera
     yield "owner", "code" if schedule.owner == "code" else "user: it was put, no code declares it"
     yield "made", f"{counted(schedule.made, 'job')} by itself; {schedule.live} pending or running"
     yield "queue", f"{schedule.queue}, priority {schedule.priority}"
+    if schedule.last_run is not None:
+        yield "last run", _last_text(schedule, now)
+    ok, failed = _count_texts(schedule)
+    yield "on record", f"{ok} succeeded, {failed} failed"
     limit = schedule.overlap_limit
     yield "overlap", schedule.overlap if limit is None else f"{schedule.overlap}, at most {limit} waiting"
     yield "misfire", _misfire_text(schedule)

@@ -16,6 +16,7 @@ from duetime.model.limits import UNLIMITED, Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
+from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker, with_blanks
 from duetime.model.text import MAX_READ, is_deeper, shown
@@ -326,6 +327,22 @@ ScheduleState: TypeAlias = Literal["active", "paused", "parked", "ended"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LastRun(StoredRecord):
+    """The latest job of a schedule that has run and ended."""
+
+    id: JobId
+    state: State
+    """`succeeded`, `failed` or `cancelled`."""
+    occurrence: datetime | None
+    """The occurrence that it stood for; `None` for one that was triggered by hand."""
+    started_at: datetime | None
+    finished_at: datetime
+    error: str | None
+    reason: str | None
+    """Why it was cancelled or failed, in a word."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleRecord(StoredRecord):
     """A schedule as it stands."""
 
@@ -366,13 +383,20 @@ class ScheduleRecord(StoredRecord):
     """How many jobs it has made."""
     live: int
     """How many of its jobs are pending or running."""
+    last_run: LastRun | None
+    """The latest that has run and ended, at its own time or triggered by hand; `None` when there is none on record."""
+    succeeded: int
+    failed: int
+    """How many of its jobs on record went well, and failed for good."""
+    at_least: frozenset[State]
+    """Which of the two are lower bounds: counting stopped there."""
     created_at: datetime
     updated_at: datetime
     """When it was last changed."""
 
     @classmethod
-    def from_stored(cls, schedule: StoredSchedule) -> Self:
-        """Read a stored schedule; one that cannot be read is shown as far as it can."""
+    def from_stored(cls, schedule: StoredSchedule, runs: ScheduleRuns) -> Self:
+        """Read a stored schedule and how it fares; what cannot be read is shown as far as it can."""
         trigger = schedule_trigger(schedule)
         schedule = with_blanks(schedule)
         parked = schedule.parked_at is not None or isinstance(trigger, UnreadableTrigger)
@@ -389,6 +413,10 @@ class ScheduleRecord(StoredRecord):
             next_at=following if searched is None else None,
             searched_until=None if searched is None else following,
             tags=_tags(schedule.terms),
+            last_run=None if runs.last is None else LastRun.from_row(runs.last),
+            succeeded=runs.succeeded,
+            failed=runs.failed,
+            at_least=runs.at_least,
             paused=schedule.paused_at is not None,
             parked=parked,
         )

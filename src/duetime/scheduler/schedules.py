@@ -27,6 +27,7 @@ from duetime.model.schedule.occurrences import (
 )
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options, with_options
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.schedule.runs import most_counted
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import check_name, check_reason, shown
@@ -79,12 +80,17 @@ class Schedules:
         self._pace = pace
 
     async def list(self) -> list[ScheduleRecord]:
-        """Return all schedules by name."""
-        return [ScheduleRecord.from_stored(schedule) for schedule in await self._store().schedules()]
+        """Return all schedules by name, each with its last run.
+
+        Of more than 100 schedules no more than 100 successes and failures are counted, else 1,000 of each.
+        """
+        store = self._store()
+        return await _records(store, await store.schedules())
 
     async def get(self, name: str) -> ScheduleRecord:
         """Return one schedule; raises `ScheduleNotFound`."""
-        return ScheduleRecord.from_stored(await self._stored(name))
+        (record,) = await _records(self._store(), [await self._stored(name)])
+        return record
 
     async def put(
         self,
@@ -332,6 +338,18 @@ class Schedules:
 
 _BACKFILL_CHUNK: Final = 500
 """How many jobs are stored in one transaction."""
+_RUNS_CHUNK: Final = 500
+"""Of how many schedules the runs are looked up at once."""
+
+
+async def _records(store: Store, schedules: Sequence[StoredSchedule]) -> list[ScheduleRecord]:
+    """Read how schedules fare, too."""
+    records: list[ScheduleRecord] = []
+    for at in range(0, len(schedules), _RUNS_CHUNK):
+        some = schedules[at : at + _RUNS_CHUNK]
+        runs = await store.runs([one.name for one in some], most=most_counted(len(schedules)))
+        records += [ScheduleRecord.from_stored(one, runs[one.name]) for one in some]
+    return records
 
 
 async def _first_planted(store: Store, name: str, *, now: Instant) -> Instant | None:

@@ -10,6 +10,7 @@ from typing import Any
 from duetime.model.job import Claim, JobId
 from duetime.model.schedule.occurrences import gives_way
 from duetime.model.schedule.record import StoredSchedule
+from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.states import LEGAL
 from duetime.model.stored import StoredJob
 from duetime.stores.base import NextDue, Store
@@ -18,6 +19,8 @@ from duetime.testing.schedule_model import ModelStore
 QUEUES = ("a", "b")
 TASKS = ("greet", "unknown")
 """The first is what workers know."""
+_COUNTED = 2
+"""Up to how many runs are counted."""
 
 
 async def agree(
@@ -38,6 +41,8 @@ async def agree(
     expected = NextDue(model.clock.now(), model.next_due(QUEUES, TASKS[:1]))
     assert await store.next_due(QUEUES, TASKS[:1]) == expected
     agree_on_schedules(await store.schedules(), model)
+    if model.schedules:
+        agree_on_runs(await store.runs(list(model.schedules), most=_COUNTED), model)
     check_step(before, records)
     return records
 
@@ -64,6 +69,14 @@ def agree_on_schedules(records: Iterable[StoredSchedule], model: ModelStore) -> 
         assert record.streak == model.streak(name)
         assert record.rev >= schedule.rev
         model.schedules[name] = replace(schedule, rev=record.rev)
+
+
+def agree_on_runs(found: Mapping[str, ScheduleRuns], model: ModelStore) -> None:
+    """Schedules fare as the model has it."""
+    assert found.keys() == model.schedules.keys()
+    for name, runs in found.items():
+        last = None if runs.last is None else runs.last.id
+        assert (last, runs.succeeded, runs.failed, runs.at_least) == model.runs(name, most=_COUNTED)
 
 
 def check_step(before: Mapping[JobId, StoredJob], after: Mapping[JobId, StoredJob]) -> None:

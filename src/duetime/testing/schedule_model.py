@@ -88,6 +88,17 @@ class ModelStore(JobModel):
         good = max((r.occurrence or 0 for r in counted if r.state is State.SUCCEEDED), default=-1)
         return sum(r.state is State.FAILED and (r.occurrence or 0) > good for r in counted)
 
+    def runs(self, schedule: str, *, most: int) -> tuple[JobId | None, int, int, frozenset[State]]:
+        """Which of its jobs has run last, and how many ended well and badly, counted up to a bound."""
+        records = self._records(schedule)
+        ended = [r for r in records if r.state.terminal and r.state is not State.SKIPPED]
+        ran = [r for r in ended if r.state is not State.CANCELLED or r.started_at is not None]
+        rank = {r.id: (r.created_at if r.occurrence is None else r.occurrence, r.id) for r in ran}
+        good, bad = (sum(r.state is state for r in records) for state in (State.SUCCEEDED, State.FAILED))
+        more = (state for state, count in ((State.SUCCEEDED, good), (State.FAILED, bad)) if count > most)
+        last = max(rank, key=lambda job_id: rank[job_id], default=None)
+        return last, min(good, most), min(bad, most), frozenset(more)
+
     def _records(self, schedule: str) -> list[StoredJob]:
         return [job.record for job in self.jobs.values() if job.record.schedule == schedule]
 

@@ -15,7 +15,7 @@ def test_a_schedule_is_put_listed_and_shown() -> None:
     assert put("nightly", "shop.greet", "name=ann", "--every", "1h").stdout.startswith("nightly  changed")
     put()
     table = duetime("schedules", "list").stdout.splitlines()
-    assert table[0].split() == ["NAME", "STATE", "NEXT", "TASK", "WHEN"]
+    assert table[0].split() == ["NAME", "STATE", "NEXT", "LAST", "OK", "FAILED", "TASK", "WHEN"]
     assert table[1].startswith("nightly  active")
     assert " 03:00:00+0" in table[1]
     assert "(in " in table[1]

@@ -297,6 +297,20 @@ async def test_people_are_shown_all_others(store: Store, client: Any, clock: Fak
     assert await store.cancel([first, last], reason="off")
 
 
+@pytest.mark.parametrize("how", [*EDITS, *BLANKS])
+async def test_a_schedule_tells_how_it_fares_though_its_last_run_was_edited(
+    store: Store, client: Any, clock: FakeClock, how: str
+) -> None:
+    by_hand, odd = await store.enqueue([job(schedule="s"), occurrence_job("s", clock.now())])
+    for claim in await take(store):
+        await finish(store, claim, now=clock.now())
+    await edit(client, odd, how)
+    found = (await store.runs(["s"], most=9))["s"]
+    assert found.last is not None
+    assert found.last.id in {by_hand, odd}
+    assert found.succeeded == 2
+
+
 @pytest.mark.parametrize("how", EDITS)
 async def test_a_job_that_was_mended_is_handed_out_after_a_while(
     store: Store, client: Any, clock: FakeClock, how: str

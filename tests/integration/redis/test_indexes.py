@@ -28,7 +28,7 @@ Index: TypeAlias = dict[str, dict[str, float]]
 _LIVE = {"pending", "running"}
 _OF_JOBS = (
     "jobs", "live", "claim", "lines", "gated", "gate", "places", "passed", "busy", "held", "holders", "unsuccessful",
-    "history", "running", "occurrences", "succeeded", "failed",
+    "history", "running", "occurrences", "succeeded", "failed", "cancelled",
 )  # fmt: skip
 
 
@@ -78,8 +78,8 @@ def places_of_scheduled(job: Row) -> Iterator[tuple[str, str, float]]:
         yield f"running:{schedule}", job["id"], 0
     if occurrence:
         yield f"occurrences:{schedule}", job["id"], occurrence
-    if occurrence and job["state"] in {"succeeded", "failed"}:
-        yield f"{job['state']}:{schedule}", job["id"], occurrence
+    if job["state"] in {"succeeded", "failed"} or (job["state"] == "cancelled" and "started_at" in job):
+        yield f"{job['state']}:{schedule}", job["id"], occurrence or -1
 
 
 async def row(client: Any, tag: str, key: str) -> Row:

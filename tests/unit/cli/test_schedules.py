@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 from duetime import ScheduleRecord, cron
 from duetime.cli.schedules import schedule_lines, schedule_row, schedule_values, upcoming_row, upcoming_values
 from duetime.model.schedule.record import StoredSchedule
+from duetime.model.schedule.runs import ScheduleRuns, StoredRun
+from duetime.model.states import State
 from duetime.model.stored import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, from_datetime
 from duetime.model.triggers.preview import Upcoming
@@ -21,7 +23,22 @@ STRANGERS = LiveWorkers((replace(WORKER, tasks=("other",), fires=False),))
 FIRES_ONLY = LiveWorkers((replace(WORKER, tasks=(), queues=(), slots=0, fires=True),))
 
 
-def record(**fields: Any) -> ScheduleRecord:
+NO_RUNS = ScheduleRuns(last=None, succeeded=0, failed=0, at_least=frozenset())
+FAILED = StoredRun(
+    id="0198c5a07d3e7c429a576a1f6d4f2b10",
+    schedule="nightly",
+    state=State.FAILED,
+    occurrence=from_datetime(NOW - timedelta(minutes=9)),
+    created_at=from_datetime(NOW - timedelta(minutes=9)),
+    started_at=from_datetime(NOW - timedelta(minutes=9)),
+    finished_at=from_datetime(NOW - timedelta(minutes=5)),
+    error="ValueError: there is no such customer as 4711\nand more",
+    reason=None,
+    failure_ttl=None,
+)
+
+
+def record(runs: ScheduleRuns = NO_RUNS, **fields: Any) -> ScheduleRecord:
     trigger = cron("0 3 * * *", tz="Europe/Riga")
     now = from_datetime(NOW)
     row = StoredSchedule(
@@ -35,7 +52,7 @@ def record(**fields: Any) -> ScheduleRecord:
         created_at=now,
         updated_at=now,
     )
-    return ScheduleRecord.from_stored(replace(row, **fields))
+    return ScheduleRecord.from_stored(replace(row, **fields), runs)
 
 
 def lines(schedule: ScheduleRecord, fleet: LiveWorkers = SOMEBODY) -> dict[str, str]:
@@ -48,6 +65,9 @@ def test_a_row_has_the_next_time_in_the_zone_of_the_schedule_and_as_seen_from_no
         "nightly",
         "active",
         "2030-02-01 03:00:00+02:00 (in 13h)",
+        "",
+        "0",
+        "0",
         "shop.tidy",
         "at 03:00 every day, Europe/Riga",
     )
@@ -58,6 +78,33 @@ def test_a_row_says_why_it_stands_still_and_that_nobody_knows_its_task() -> None
     assert schedule_row(paused, STRANGERS, NOW)[1] == f"paused: {'x' * 39}…, unknown task"
     assert schedule_row(record(next_at=None), NOBODY, NOW)[1:3] == ("ended", "")
     assert schedule_row(record(next_at=None, parked_at=1), NOBODY, NOW)[1:3] == ("parked", "")
+
+
+def test_a_row_says_how_the_last_run_ended_and_how_many_went_well_or_failed() -> None:
+    runs = ScheduleRuns(last=FAILED, succeeded=1_000, failed=3, at_least=frozenset({State.SUCCEEDED}))
+    last = "failed 5m ago: ValueError: there is no such customer a…"
+    assert schedule_row(record(runs), SOMEBODY, NOW)[3:6] == (last, "1000+", "3")
+    assert lines(record(runs))["on record"] == "1000+ succeeded, 3 failed"
+    stopped = replace(FAILED, state=State.CANCELLED, error=None, reason="stopped")
+    runs = ScheduleRuns(last=stopped, succeeded=0, failed=0, at_least=frozenset())
+    assert lines(record(runs))["last run"] == "cancelled 1h ago: stopped"
+    assert "last run" not in lines(record())
+
+
+def test_the_last_run_is_an_object_in_json() -> None:
+    runs = ScheduleRuns(last=FAILED, succeeded=1_000, failed=3, at_least=frozenset({State.SUCCEEDED}))
+    values = schedule_values(record(runs), SOMEBODY)
+    assert values["last_run"] == {
+        "id": FAILED.id,
+        "state": "failed",
+        "occurrence": "2030-01-31T11:51:00Z",
+        "started_at": "2030-01-31T11:51:00Z",
+        "finished_at": "2030-01-31T11:55:00Z",
+        "error": FAILED.error,
+        "reason": None,
+    }
+    assert (values["succeeded"], values["failed"], values["at_least"]) == (1_000, 3, ["succeeded"])
+    assert schedule_values(record(), SOMEBODY)["last_run"] is None
 
 
 def test_a_pause_leaves_no_next_time_but_its_end() -> None:

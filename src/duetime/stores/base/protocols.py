@@ -15,6 +15,7 @@ from duetime.model.retention import Retention
 from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
+from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.states import State
 from duetime.model.store_copy import RecordKind, WholeRecord
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
@@ -109,6 +110,14 @@ class ScheduleStore(Protocol):
         self, name: str, *, until: Instant, limit: int, made: bool = False
     ) -> list[StoredJob]:
         """Return the records of a schedule up to an instant, latest first; `made`: without what was skipped."""
+        ...
+
+    async def runs(self, names: Sequence[str], *, most: int) -> Mapping[str, ScheduleRuns]:
+        """Return how schedules fare, by name: their latest run, and how many ended how, counted up to one more than `most`.
+
+        A job that was skipped, or cancelled before it started, has not run. Jobs that were triggered by hand count as
+        well, and so do those of a schedule of the same name that was deleted.
+        """
         ...
 
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Final
 
 from duetime.errors import StoreUnavailable
@@ -11,6 +12,7 @@ from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
+from duetime.model.schedule.runs import RUN_ENDS, ScheduleRuns, StoredRun, runs_by_schedule
 from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules, Hint
@@ -140,6 +142,16 @@ class RedisSchedules(RedisEnqueuing):
         """Return the records of a schedule up to an instant, latest first."""
         asked = {"name": name, "after": until, "made": made, "limit": limit, "most": _ROWS_PER_CALL}
         return await self._records("past_occurrences", asked, limit=limit)
+
+    async def runs(self, names: Sequence[str], *, most: int) -> dict[str, ScheduleRuns]:
+        """Return how schedules fare, by name."""
+        if not names:
+            return {}
+        asked = {"names": names, "states": RUN_ENDS, "most": most + 1}
+        facts, found = await self._calls.read("runs", asked, rows=len(names))
+        counts = dict(zip(product(names, RUN_ENDS), facts["counts"], strict=True))
+        found_runs = [StoredRun.from_row(row, now=facts["now"]) for row in found]
+        return runs_by_schedule(counts, found_runs, most=most)
 
     async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
         """Return what was done to something, newest first."""

@@ -11,6 +11,8 @@ from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
+from duetime.model.schedule.runs import RUN_ENDS, ScheduleRuns, StoredRun, runs_by_schedule
+from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
@@ -177,6 +179,20 @@ class SqlSchedules(SqlSubject):
         """Return the records of a schedule up to an instant, latest first."""
         values = {"schedule": clean_text(name), "until": until, "limit": limit, "made": int(made)}
         return [job_record(row) for row in (yield Query(self._sql.past_occurrences, values))]
+
+    @read(rows=None)
+    def runs(self, names: Sequence[str], *, most: int) -> Script[dict[str, ScheduleRuns]]:
+        """Return how schedules fare, by name."""
+        asked = encode_batch((name, state) for name in names for state in RUN_ENDS)
+        counts: dict[tuple[str, State], int] = {}
+        ids: list[tuple[JobId]] = []
+        for name, state, count, *latest in (
+            yield Query(self._sql.count_runs, {"rows": asked, "most": most + 1})
+        ):
+            counts[name, State(state)] = count
+            ids += [(job_id,) for job_id in latest if job_id is not None]
+        found = (yield Query(self._sql.latest_runs, {"rows": encode_batch(ids)})) if ids else []
+        return runs_by_schedule(counts, [StoredRun.from_row(row, now=now) for now, *row in found], most=most)
 
     @read(rows=None)
     def entries(

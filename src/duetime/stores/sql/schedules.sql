@@ -163,6 +163,34 @@ SELECT {now}, {names stored_job} FROM {jobs}
 WHERE schedule = :schedule AND (occurrence IS NULL) IS FALSE AND occurrence <= :until AND (:made = 0 OR state <> 'skipped')
 ORDER BY occurrence DESC LIMIT :limit
 
+-- fragment: made_by
+-- The jobs in one state that a schedule has made, given by `r`.
+FROM {jobs} AS j {index history} WHERE j.schedule = r.name AND j.schedule IS NOT NULL AND j.state = r.state
+
+-- fragment: made_count
+-- How many there are, up to a bound.
+(SELECT count(*) FROM (SELECT 1 {made_by} LIMIT :most) AS few)
+
+-- fragment: ran
+-- What was cancelled may not have begun.
+(r.state <> 'cancelled' OR j.started_at IS NOT NULL)
+
+-- fragment: newest_by_hand
+-- The newest that ran of those that were triggered by hand. The index does not have them in order: of very many, those
+-- are looked at that lie at the end of the table.
+(SELECT max(j.id) FROM (SELECT j.id, j.started_at {made_by} AND j.occurrence IS NULL ORDER BY j.occurrence DESC LIMIT 100) AS j
+ WHERE {ran})
+
+-- name: count_runs
+-- Count what schedules have made that ended in some state, and find the latest that ran, by occurrence and by hand.
+SELECT r.name, r.state, {made_count},
+       (SELECT j.id {made_by} AND j.occurrence IS NOT NULL AND {ran} ORDER BY j.occurrence DESC LIMIT 1), {newest_by_hand}
+FROM {each rows: name text, state text} AS r
+
+-- name: latest_runs
+SELECT {now}, id, schedule, state, occurrence, created_at, started_at, finished_at, error, reason, failure_ttl
+FROM {jobs} WHERE id IN (SELECT r.id FROM {each rows: id text} AS r)
+
 -- name: lock_spans
 SELECT {jobs}.id, coalesce({jobs}.span_first, {jobs}.occurrence), {jobs}.occurrence, {jobs}.span_count
 FROM {each rows: id text} AS r CROSS JOIN {jobs} WHERE {named} ORDER BY {jobs}.id {locking}

@@ -57,6 +57,7 @@ _MODULES = (
     "reports",
     "rescue",
     "retention",
+    "runs",
     "schedules",
     "settle",
     "sights",
@@ -107,6 +108,7 @@ from duetime.testing.conformance.replies import TestLostReplies
 from duetime.testing.conformance.reports import TestLogs, TestProgress
 from duetime.testing.conformance.rescue import TestBlame, TestRescue
 from duetime.testing.conformance.retention import TestPrune, TestTimesToLive
+from duetime.testing.conformance.runs import TestRuns
 from duetime.testing.conformance.schedules import (
     TestDueSchedules,
     TestPauseAndDelete,
@@ -179,6 +181,7 @@ __all__ = [
     "TestReplacement",
     "TestRescue",
     "TestRewind",
+    "TestRuns",
     "TestSettle",
     "TestSight",
     "TestStreaks",

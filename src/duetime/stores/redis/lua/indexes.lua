@@ -17,6 +17,16 @@ local LIVE = {pending = true, running = true}
 -- As text, since it takes Redis longer to write a number down than to list it.
 local ZERO = '0'
 
+-- The score of what was triggered by hand among what has run: before every occurrence, so that it comes by id.
+local BY_HAND = '-1'
+
+-- Make the place of the jobs of schedules that ended in some way.
+local function ended_so(state)
+  return function(job)
+    if job.state == state and (state ~= 'cancelled' or job.started_at) then return job.schedule, job.occurrence or BY_HAND end
+  end
+end
+
 -- The indexes over jobs, each with what tells in which part of it a job is listed, if in any, and under which score.
 local FOR_GOOD = {
   {'jobs', function() return '', ZERO end},
@@ -42,8 +52,9 @@ local OF_SCHEDULED = {
   {'live', function(job) if LIVE[job.state] then return job.schedule, job.occurrence or ZERO end end},
   {'running', function(job) if job.state == 'running' then return job.schedule, ZERO end end},
   {'occurrences', function(job) if job.occurrence then return job.schedule, job.occurrence end end},
-  {'succeeded', function(job) if job.state == 'succeeded' then return job.occurrence and job.schedule, job.occurrence end end},
-  {'failed', function(job) if job.state == 'failed' then return job.occurrence and job.schedule, job.occurrence end end},
+  {'succeeded', ended_so('succeeded')},
+  {'failed', ended_so('failed')},
+  {'cancelled', ended_so('cancelled')},
 }
 
 -- The indexes that list the parts of another index.

@@ -268,6 +268,33 @@ verb('fire', WRITES, function(asked)
   return reply({names = applied}, left)
 end)
 
+local RUN = {
+  'id', 'schedule', 'state', 'occurrence', 'created_at', 'started_at', 'finished_at', 'error', 'reason', 'failure_ttl',
+}
+
+-- Return the latest of a list of runs: by occurrence, and of those that were triggered by hand.
+local function latest_runs(listed)
+  local ids = redis.call('ZRANGE', listed, '+inf', 0, 'BYSCORE', 'REV', 'LIMIT', 0, 1)
+  ids[#ids + 1] = redis.call('ZRANGE', listed, BY_HAND, BY_HAND, 'BYSCORE', 'REV', 'LIMIT', 0, 1)[1]
+  return ids
+end
+
+-- Count how the runs of schedules have ended, in the order asked, and find the latest of each kind.
+verb('runs', READS, function(asked)
+  local counts, found = {}, {}
+  for _, name in ipairs(asked.names) do
+    for _, state in ipairs(asked.states) do
+      local listed = key(state, name)
+      counts[#counts + 1] = math.min(redis.call('ZCARD', listed), asked.most)
+      for _, id in ipairs(latest_runs(listed)) do
+        local job = rows.glance(id, RUN)
+        found[#found + 1] = job and job.schedule and STATES[job.state] and rows.packed(job, RUN) or nil
+      end
+    end
+  end
+  return reply({counts = counts}, found)
+end)
+
 -- Whether a record stands for what it stood for when it was read.
 local function uncut(cut)
   local record = rows.glance(cut.id, {'span_first', 'span_count'})

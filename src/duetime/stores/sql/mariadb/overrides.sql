@@ -66,6 +66,14 @@ SELECT j.queue, j.priority, least(count(CASE WHEN j.due_at <= {now} THEN 1 END),
        least(count(CASE WHEN j.due_at > {now} THEN 1 END), :most)
 FROM {jobs} AS j {index claim} WHERE {claimable} GROUP BY j.queue, j.priority
 
+-- fragment: made_count
+-- How many there are, up to a bound; no derived table can see whose they are.
+CASE WHEN (SELECT 1 {made_by} ORDER BY j.occurrence LIMIT 1 OFFSET :most) IS NULL THEN (SELECT count(*) {made_by}) ELSE :most END
+
+-- fragment: newest_by_hand
+-- The newest that ran of those that were triggered by hand: the index has the id behind its columns.
+(SELECT j.id {made_by} AND j.occurrence IS NULL AND {ran} ORDER BY j.id DESC LIMIT 1)
+
 -- name: has_schema
 -- Tell whether there are any tables of ours.
 SELECT count(*) FROM information_schema.tables WHERE table_schema = database() AND table_name = '{meta}'

@@ -55,6 +55,10 @@ UPDATE {jobs} SET
     started_at = CASE WHEN :unstarted = 0 THEN {now} END
 WHERE rowid IN (SELECT value FROM json_each(:chosen))
 
+-- fragment: newest_by_hand
+-- The newest that ran of those that were triggered by hand: what the index has behind its columns rises with time.
+(SELECT j.id {made_by} AND j.occurrence IS NULL AND {ran} ORDER BY j.rowid DESC LIMIT 1)
+
 -- name: quote_blobs
 -- Turn bytes in waiting jobs into text: JSON cannot hold bytes, so they would break every claim that reads them.
 UPDATE {jobs} SET {names quotable: $ = CASE typeof($) WHEN 'blob' THEN quote($) ELSE $ END}
