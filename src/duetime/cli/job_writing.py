@@ -76,7 +76,7 @@ async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) 
 @_yes_option
 @dry_run_option
 def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run: bool) -> PendingAnswer:
-    """Remove jobs that wait or have ended, with all that is known about them.
+    """Remove jobs that wait or have ended, with all about them.
 
     On a terminal the id is asked for, or how many there are; elsewhere --yes is needed. `-` reads ids from standard
     input. Exits with 3 when a job does not exist, and else with 1 when a worker has one.
