@@ -15,7 +15,7 @@ from duetime.calendars import blackout, days_off, holidays, weekends
 from duetime.model.schedule.occurrences import MOST_STEPS, MOST_WALKED
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron_expression import CronFields
+from duetime.model.triggers.cron_fields import CronFields
 from duetime.runtime.service import ServiceHealth
 from duetime.runtime.upkeep.firing import ROUND_LIMIT, ScheduleFirer
 from duetime.stores.base import Store

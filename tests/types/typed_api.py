@@ -25,6 +25,7 @@ from duetime import (
     every,
     exponential,
 )
+from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.scheduler.job_handle import BlockingHandle
 from duetime.scheduler.schedule_changes import ChangeAnswer
@@ -225,6 +226,12 @@ def triggers_combine_with_triggers_and_calendars() -> None:
     assert_type(every(years=1, missing="skip"), CalendarSteps)
     scheduler.schedule((every("1h") | cron("0 9 * * *")).at_most(3).jitter("1m"))
     scheduler.schedule(every("1h") & cron("0 9 * * *") - calendars.weekends())
+    assert_type(cron(hour=9, minute="*/15", weekday="MON-FRI", tz="Europe/Riga"), Cron)
+    assert_type(cron("0 9 * * *"), Cron | Every)
+    scheduler.schedule(cron(hour=9) | cron(day="L", hour=18))
+    cron("0 9 * * *", hour=9)  # type: ignore[call-overload]
+    cron(hour=9.5)  # type: ignore[call-overload]
+    cron(houre=9)  # type: ignore[call-overload]
     every(months=1, minutes=5)  # type: ignore[call-overload]
     every("1h", tz="UTC")  # type: ignore[call-overload]
     cron("0 9 * * *") | calendars.weekends()  # type: ignore[operator]

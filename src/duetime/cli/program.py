@@ -74,14 +74,13 @@ def cron(*, expression: str, tz: str, count: int, after: datetime | None, name: 
     """  # noqa: D301
     rule = read_cron(expression, tz=tz, seed=name)
     moment = datetime.now(UTC).replace(microsecond=0) if after is None else after
-    found = preview(rule, after=from_datetime(moment, what="--after"), count=count)
-    lines = [rule.describe()]
-    if isinstance(rule, Cron) and rule.fields.hashed and not name:
-        lines.append("H is drawn from the schedule's name; give it with --name to see its own times")
+    is_unnamed = isinstance(rule, Cron) and rule.is_unnamed
+    found = [] if is_unnamed else preview(rule, after=from_datetime(moment, what="--after"), count=count)
     times = table_lines(("LOCAL", "UTC", "NOTE"), (_time_row(one) for one in found))
     upcoming = [upcoming_values(one) for one in found]
     values = {"expression": expression, "tz": rule.tz, "text": rule.describe(), "upcoming": upcoming}
-    Answer(values=values, lines=(*lines, "", *times)).print(as_json=as_json)
+    below = ["give the name with --name to see its times"] if is_unnamed else ["", *times]
+    Answer(values=values, lines=(rule.describe(), *below)).print(as_json=as_json)
 
 
 def _time_row(one: Upcoming) -> tuple[str, ...]:

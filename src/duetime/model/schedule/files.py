@@ -361,6 +361,7 @@ _SETTING: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 _ZONE_PREFIX: Final = re.compile(r"(?:CRON_TZ|TZ)=(\S+)\s+(.+)")
 _SIXTH: Final = re.compile(r"(?:[\d*?LWH#,/()-]|(?i:SUN|MON|TUE|WED|THU|FRI|SAT))+")
 """What the sixth word looks like if it is a field and not a task."""
+_YEARS: Final = re.compile(r"\*(?:/\d+)?|\d{4}(?:[-,/]\d+)*")
 _FIELDS: Final = 5
 _ARGUMENT: Final = re.compile(r"\w+=|[\[{]")
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}\$?")
@@ -417,7 +418,12 @@ def _unsayable(schedule: StoredSchedule, entry: Mapping[str, Any]) -> str | None
     except InvalidName as error:
         return str(error)
     if "cron" in entry and not _BOUNDS & entry.keys():
-        return None
+        words = entry["cron"].split()
+        count = _time_words([*words, schedule.task])
+        # The weekday of six fields may be spelled out, and so may a task.
+        return (
+            None if count == len(words) else f"a crontab takes {words[count]} of {entry['cron']} for the task"
+        )
     return f"no cron expression says all of this: {trigger_from_text(schedule.trigger).describe()}"
 
 
@@ -493,7 +499,8 @@ def _time_words(words: list[str]) -> int:
     if words[0].startswith("@"):
         return 2 if words[0].lower() == "@every" else 1
     has_seconds = len(words) > _FIELDS + 1 and _SIXTH.fullmatch(words[_FIELDS])
-    return _FIELDS + 1 if has_seconds else _FIELDS
+    has_years = has_seconds and len(words) > _FIELDS + 2 and _YEARS.fullmatch(words[_FIELDS + 1])
+    return _FIELDS + bool(has_seconds) + bool(has_years)
 
 
 def _words_or_object(text: str) -> Mapping[str, Any] | tuple[str, ...]:

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias, overload
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidCron, InvalidValue, InvalidZone
+from duetime.model.text import shown
 from duetime.model.time import LATEST, SECOND, Instant
 from duetime.model.triggers.base import Trigger, set_fields
 from duetime.model.triggers.cron_expression import (
-    CronFields,
+    CRON_FIELDS,
+    CronFieldKind,
     CronToken,
     check_cron_text,
-    describe_cron,
     parse_cron,
+    read_cron_field,
 )
+from duetime.model.triggers.cron_fields import CronFields
+from duetime.model.triggers.cron_words import describe_cron
 from duetime.model.triggers.every import Every, every
 from duetime.model.triggers.zones import DAY_SECONDS, Zone, first_after_wall, zone, zone_hint
 
 _ZONE_PREFIXES = ("CRON_TZ=", "TZ=")
 _EVERY = "@every"
+# From the smallest field on; a weekday does not ask for a day of the month.
+_LOWEST = {"second": "0", "minute": "0", "hour": "0", "weekday": "*", "day": "1", "month": "1"}
+
+CronValue: TypeAlias = int | str
+"""A field of a cron rule: a number, or text as it stands in an expression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +100,67 @@ class Cron(Trigger):
         return replace(self, seed=name) if self.fields.hashed and not self.seed else self
 
     def describe(self) -> str:
-        """Say the rule in English."""
+        """Say the rule in English; what is drawn from a name that it does not have is not stated."""
+        if self.is_unnamed:
+            return f'"{self.expression}" with H drawn from the schedule\'s name, {self.tz}'
         return f"{describe_cron(self.fields)}, {self.tz}"
 
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether its `H` fields wait for the name of a schedule, without which its times are an example."""
+        return self.fields.hashed and not self.seed
 
-def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron | Every:
-    """Return the trigger for a cron expression of five fields, or of six with seconds first.
 
-    Understood in addition to numbers, lists, ranges, steps and names: `L`, `LW`, `15W`, `FRI#2`, `FRIL`; `H` (a value drawn
-    from the seed, which is the schedule's name unless given); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`;
+@overload
+def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron | Every: ...
+
+
+@overload
+def cron(
+    *,
+    second: CronValue | None = None,
+    minute: CronValue | None = None,
+    hour: CronValue | None = None,
+    day: CronValue | None = None,
+    month: CronValue | None = None,
+    weekday: CronValue | None = None,
+    year: CronValue | None = None,
+    tz: str | ZoneInfo = "UTC",
+    seed: str = "",
+) -> Cron: ...
+
+
+def cron(
+    expression: str | None = None,
+    *,
+    second: CronValue | None = None,
+    minute: CronValue | None = None,
+    hour: CronValue | None = None,
+    day: CronValue | None = None,
+    month: CronValue | None = None,
+    weekday: CronValue | None = None,
+    year: CronValue | None = None,
+    tz: str | ZoneInfo = "UTC",
+    seed: str = "",
+) -> Cron | Every:
+    """Return the trigger for a cron expression of five fields, six with seconds first, or seven with the year last.
+
+    Understood in addition to numbers, lists, ranges, steps and names: `L`, `L-3`, `LW`, `15W`, `FRI#2`, `FRIL`; `?`; `H` (a
+    value drawn from the seed, which is the schedule's name unless given); `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly`;
     `@every 15m`; and a zone in front, as in `TZ=Europe/Riga 0 3 * * *`.
+
+    The fields may be given by name instead, as in `cron(hour=9, minute=30)`. One that is left out is open if it is larger
+    than the smallest that is given, and has its lowest value if it is smaller.
     """
+    fields = zip(CRON_FIELDS, (second, minute, hour, day, month, weekday, year), strict=True)
+    named = {kind: value for kind, value in fields if value is not None}
+    if named and expression is None:
+        return Cron(_expression(named, seed), zone(tz).key, seed)
+    if named:
+        names = ", ".join(kind.name for kind in named)
+        raise InvalidCron(
+            f"give cron() an expression or its fields, not both: {shown(expression)} and {names}"
+        )
     rule, place = check_cron_text(expression), zone(tz).key
     for prefix in _ZONE_PREFIXES:
         if rule.startswith(prefix):
@@ -111,6 +172,33 @@ def cron(expression: str, *, tz: str | ZoneInfo = "UTC", seed: str = "") -> Cron
     if word.lower() == _EVERY:
         return _every(rule, interval)
     return Cron(rule, place, seed)
+
+
+def _expression(named: Mapping[CronFieldKind, object], seed: str) -> str:
+    """Return the expression for fields that are given by name."""
+    texts = {kind.name: _field_text(kind, value, seed) for kind, value in named.items()}
+    if {"hour", "second"} <= texts.keys() and "minute" not in texts:
+        raise InvalidCron(
+            "hour and second leave the minute open: say minute=0, or minute='*' for each of them"
+        )
+    for name, lowest in _LOWEST.items():
+        if name in texts:
+            break
+        texts[name] = lowest
+    second, *others, year = (texts.get(kind.name, "*") for kind in CRON_FIELDS)
+    if year != "*":
+        others = [second, *others, year]
+    elif second != "0":
+        others = [second, *others]
+    return " ".join(others)
+
+
+def _field_text(kind: CronFieldKind, value: object, seed: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise InvalidCron(f"{kind.name} is a number, or text such as '1,15' or '*/5', not {shown(value)}")
+    text = check_cron_text(str(value))
+    read_cron_field(CronToken(f"{kind.name}={text}", len(kind.name) + 1, text), kind, seed)
+    return text
 
 
 def _zone_in_front(part: CronToken) -> str:

@@ -111,6 +111,9 @@ def test_a_line_without_a_user_is_not_taken_for_one_with(line: str) -> None:
         ("*/10 * * * * * shop.tidy", "*/10 * * * * *"),
         ("0 0 9 * * MON-FRI shop.tidy", "0 0 9 * * MON-FRI"),
         ("0 0 9 * * fri#2 shop.tidy", "0 0 9 * * fri#2"),
+        ("0 0 9 ? * MON-FRI 2030-2035 shop.tidy a=1", "0 0 9 ? * MON-FRI 2030-2035"),
+        ("0 0 9 * * * */2 shop.tidy", "0 0 9 * * * */2"),
+        ("0 0 9 * * * 2030", "0 0 9 * * *"),
         ("0 9 * * * shop.tidy a=1", "0 9 * * *"),
         ("0 9 * * * monday a=1", "0 9 * * *"),
     ],
@@ -198,6 +201,21 @@ def test_what_no_line_can_say_is_a_comment_and_told() -> None:
     assert "every 15 minutes: shop.tidy" in text
     assert "# paused: 0 3 * * * shop.tidy" in text
     assert [note.partition(" ")[0].rstrip(":") for note in notes] == ["a", "b"]
+
+
+def test_a_rule_with_a_year_is_read_back_as_it_was() -> None:
+    rule = cron("0 0 9 ? * MON 2030-2035")
+    (entry,) = entries(write_crontab([stored("a", rule)])[0])
+    assert (cron(entry["cron"]), entry["task"]) == (rule, "shop.tidy")
+
+
+def test_a_weekday_of_six_fields_that_would_be_read_as_the_task_makes_a_comment() -> None:
+    text, size, notes = write_crontab(
+        [stored("a", cron("0 0 9 * * Monday")), stored("b", cron("0 9 * * Monday"))]
+    )
+    assert size == 1
+    assert [entry["name"] for entry in entries(text)] == ["b"]
+    assert notes == ["a: a crontab takes Monday of 0 0 9 * * Monday for the task; it is only a comment"]
 
 
 def test_a_count_leaves_out_what_is_only_a_comment() -> None:

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
+from calendar import monthrange
 from collections import Counter
-from datetime import UTC, datetime
-from itertools import pairwise
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from itertools import pairwise, product
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from duetime.errors import InvalidCron, InvalidTime
-from duetime.model.triggers.cron import cron
+from duetime.model.time import LATEST, from_datetime
+from duetime.model.triggers.cron import Cron, cron
 from duetime.model.triggers.every import Every
 
 START = "2025-01-01T00:00:00"
@@ -47,6 +50,10 @@ def upcoming(expression: str, *, count: int = 3, start: str = START, **options: 
         ("0 0 L * *", ["2025-01-31 00:00", "2025-02-28 00:00", "2025-03-31 00:00"]),
         ("0 0 L 2 *", ["2025-02-28 00:00", "2026-02-28 00:00", "2027-02-28 00:00"]),
         ("0 0 1,L * *", ["2025-01-31 00:00", "2025-02-01 00:00", "2025-02-28 00:00"]),
+        ("0 0 L-3 2 *", ["2025-02-25 00:00", "2026-02-25 00:00", "2027-02-25 00:00"]),
+        ("0 0 l-30 * *", ["2025-03-01 00:00", "2025-05-01 00:00", "2025-07-01 00:00"]),
+        ("0 0 1,L-1 * *", ["2025-01-30 00:00", "2025-02-01 00:00", "2025-02-27 00:00"]),
+        ("0 0 L-3W * *", ["2025-01-28 00:00", "2025-02-25 00:00", "2025-03-28 00:00"]),
         ("0 0 LW * *", ["2025-01-31 00:00", "2025-02-28 00:00", "2025-03-31 00:00"]),
         ("0 0 LW 5,8 *", ["2025-05-30 00:00", "2025-08-29 00:00", "2026-05-29 00:00"]),
         ("0 0 15W * *", ["2025-01-15 00:00", "2025-02-14 00:00", "2025-03-14 00:00"]),
@@ -68,6 +75,28 @@ def upcoming(expression: str, *, count: int = 3, start: str = START, **options: 
         ("@daily", ["2025-01-02 00:00", "2025-01-03 00:00", "2025-01-04 00:00"]),
         ("@Midnight", ["2025-01-02 00:00", "2025-01-03 00:00", "2025-01-04 00:00"]),
         ("@hourly", ["2025-01-01 01:00", "2025-01-01 02:00", "2025-01-01 03:00"]),
+        ("0 22-2 * * *", ["2025-01-01 01:00", "2025-01-01 02:00", "2025-01-01 22:00"]),
+        ("50-10/5 0 * * *", ["2025-01-01 00:05", "2025-01-01 00:10", "2025-01-01 00:50"]),
+        ("57-5/3 0 * * *", ["2025-01-01 00:03", "2025-01-01 00:57", "2025-01-02 00:00"]),
+        ("0 0 30-2 * *", ["2025-01-02 00:00", "2025-01-30 00:00", "2025-01-31 00:00"]),
+        ("0 0 20-5/5 * *", ["2025-01-04 00:00", "2025-01-20 00:00", "2025-01-25 00:00"]),
+        ("0 0 1 NOV-FEB *", ["2025-02-01 00:00", "2025-11-01 00:00", "2025-12-01 00:00"]),
+        ("0 0 * * FRI-MON", ["2025-01-03 00:00", "2025-01-04 00:00", "2025-01-05 00:00"]),
+        ("0 0 * * 6-1", ["2025-01-04 00:00", "2025-01-05 00:00", "2025-01-06 00:00"]),
+        ("0 0 * * 7-2", ["2025-01-05 00:00", "2025-01-06 00:00", "2025-01-07 00:00"]),
+        ("0 0 * * SAT-TUE/2", ["2025-01-04 00:00", "2025-01-06 00:00", "2025-01-11 00:00"]),
+        ("0 0 * * SUN-SUN", ["2025-01-02 00:00", "2025-01-03 00:00", "2025-01-04 00:00"]),
+        ("0 0 * * Monday", ["2025-01-06 00:00", "2025-01-13 00:00", "2025-01-20 00:00"]),
+        ("0 0 * * thursday-Saturday", ["2025-01-02 00:00", "2025-01-03 00:00", "2025-01-04 00:00"]),
+        ("0 0 * * Friday#2,SundayL", ["2025-01-10 00:00", "2025-01-26 00:00", "2025-02-14 00:00"]),
+        ("0 0 1 July,Sept *", ["2025-07-01 00:00", "2025-09-01 00:00", "2026-07-01 00:00"]),
+        ("0 9 ? * MON", ["2025-01-06 09:00", "2025-01-13 09:00", "2025-01-20 09:00"]),
+        ("0 0 9 15 * ?", ["2025-01-15 09:00", "2025-02-15 09:00", "2025-03-15 09:00"]),
+        ("0 0 9 ? * ? *", ["2025-01-01 09:00", "2025-01-02 09:00", "2025-01-03 09:00"]),
+        ("0 0 9 1 1 * 2030-2040/5", ["2030-01-01 09:00", "2035-01-01 09:00", "2040-01-01 09:00"]),
+        ("0 0 9 1 1 ? 2027,2031/2", ["2027-01-01 09:00", "2031-01-01 09:00", "2033-01-01 09:00"]),
+        ("0 0 0 29 2 * 2030-2040", ["2032-02-29 00:00", "2036-02-29 00:00", "2040-02-29 00:00"]),
+        ("30 59 23 31 12 * *", ["2025-12-31 23:59:30", "2026-12-31 23:59:30", "2027-12-31 23:59:30"]),
         ("  0   3\t* * *  ", ["2025-01-01 03:00", "2025-01-02 03:00", "2025-01-03 03:00"]),
     ],
 )
@@ -90,6 +119,38 @@ def test_a_day_field_that_begins_with_a_star_means_both(expression: str) -> None
 
 def test_a_leap_day_is_found_across_the_century_that_has_none() -> None:
     assert upcoming("0 0 29 2 */7", start="2088-03-01T00:00:00", count=1) == ["2128-02-29 00:00"]
+
+
+@pytest.mark.parametrize("back", range(31))
+def test_a_day_counted_from_the_end_of_a_month_is_where_the_calendar_has_it(back: int) -> None:
+    plain: list[date] = []
+    near: list[date] = []
+    for year, month in product(range(2023, 2027), range(1, 13)):
+        days = [date(year, month, day + 1) for day in range(monthrange(year, month)[1])]
+        if back < len(days):
+            meant = days[-1 - back]
+            workdays = [day for day in days if day.isoweekday() <= 5]
+            plain.append(meant)
+            near.append(min(workdays, key=lambda day: abs(day - meant)))
+    for expression, expected in ((f"0 0 L-{back} * *", plain), (f"0 0 L-{back}W * *", near)):
+        found = upcoming(expression, start="2022-12-31T23:00:00", count=len(expected))
+        assert found == [f"{day} 00:00" for day in expected]
+
+
+def test_a_rule_ends_with_its_years() -> None:
+    rule = cron("0 0 12 1 7 * 2030,2032", tz="America/New_York")
+    assert isinstance(rule, Cron)
+    assert upcoming("0 0 12 1 7 * 2030,2032", tz="America/New_York", count=2) == [
+        "2030-07-01 16:00",
+        "2032-07-01 16:00",
+    ]
+    assert rule.next_after(datetime(2032, 7, 1, 16, tzinfo=UTC)) is None
+    assert rule.count(0, LATEST) == 2
+    assert rule.count(0, from_datetime(datetime(2032, 7, 1, 15, tzinfo=UTC))) == 1
+
+
+def test_six_fields_mean_what_they_meant_before_there_were_seven() -> None:
+    assert upcoming("0 30 9 * * 5") == upcoming("0 30 9 * * 5 *") == upcoming("30 9 * * 5")
 
 
 def test_the_end_of_time_is_none() -> None:
@@ -162,9 +223,12 @@ def test_a_name_changes_nothing_where_nothing_is_hashed() -> None:
         ("H(0-29) * * * *", 60, range(30)),
         ("H/15 * * * *", 15, range(60)),
         ("H(30-59)/10 * * * *", None, range(30, 60)),
+        ("H(45-14)/10 * * * *", None, [*range(45, 60), *range(15)]),
     ],
 )
-def test_hashed_values_keep_to_their_range_and_step(expression: str, gap: int | None, allowed: range) -> None:
+def test_hashed_values_keep_to_their_range_and_step(
+    expression: str, gap: int | None, allowed: Sequence[int]
+) -> None:
     for number in range(50):
         minutes = [int(time[14:16]) for time in upcoming(expression, seed=str(number), count=8)]
         assert set(minutes) <= set(allowed)

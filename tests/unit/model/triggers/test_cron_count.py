@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from duetime.model.time import LATEST, SECOND, Instant, from_datetime
 from duetime.model.triggers.cron import Cron
-from duetime.model.triggers.cron_expression import CronDays
+from duetime.model.triggers.cron_fields import CronDays
 from duetime.model.triggers.zones import Zone
 from tests.support.profiles import tries
 

@@ -34,6 +34,11 @@ PIECES = [
         "*/5",
         "H(1-9)/2",
         "5-1",
+        "L-3",
+        "L-3W",
+        "Monday",
+        "2030",
+        "1970/1",
     ),
     *(
         "@daily",
@@ -49,7 +54,7 @@ PIECES = [
     ),
 ]
 FIELDS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=6).map("".join)
-LINES = st.lists(FIELDS, min_size=4, max_size=7).map(" ".join)
+LINES = st.lists(FIELDS, min_size=4, max_size=8).map(" ".join)
 # As long as is read at all, and longer.
 LONG = st.builds(lambda piece, times: piece * times, FIELDS, st.integers(1, 2_000))
 TEXTS = st.one_of(
@@ -80,6 +85,8 @@ def read(expression: str) -> None:
 @example(",".join(["H(0-59)/1"] * 49) + " * * * *")
 @example(",".join(["0-59/1"] * 70) + " * * * *")
 @example("* * 29W,30W,31W,30,31 2 */7")
+@example("0 0 0 29W,30W,31W,L-29W,30,31 2 */7 " + ",".join(["1970/1"] * 50))
+@example("0 0 0 30,31,L-29,L-30 2 */7 1970-2199")
 @example("9" * 512)
 @example("a-" * 256)
 def test_an_expression_is_read_in_a_bounded_number_of_steps(expression: str) -> None:

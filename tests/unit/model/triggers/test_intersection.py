@@ -34,7 +34,7 @@ def test_friday_the_thirteenth() -> None:
     trigger = cron("0 0 13 * *") & cron("0 0 * * FRI")
     assert trigger.next_after(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 2, 13, tzinfo=UTC)
     assert (
-        trigger.describe() == "at 00:00 on day 13 of the month, UTC; only when also at 00:00 on Friday, UTC"
+        trigger.describe() == "at 00:00 on the 13th of the month, UTC; only when also at 00:00 on Friday, UTC"
     )
 
 

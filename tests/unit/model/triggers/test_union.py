@@ -23,9 +23,7 @@ def test_it_is_the_sorted_merge_of_its_parts(parts: list[Trigger], after: int) -
 def test_it_is_written_with_a_bar() -> None:
     trigger = cron("0 9 * * MON-FRI") | cron("0 11 * * SAT,SUN")
     assert isinstance(trigger, Union)
-    assert trigger.describe() == (
-        "at 09:00 on Monday to Friday, UTC; or at 11:00 on Sunday and Saturday, UTC"
-    )
+    assert trigger.describe() == ("at 09:00 on weekdays, UTC; or at 11:00 on weekends, UTC")
 
 
 def test_it_is_shown_in_the_zone_of_its_first_part() -> None:
