@@ -115,6 +115,8 @@ def test_a_worker_logs_json_when_asked(folder: Path) -> None:
     [
         (("--concurrency", "0"), "concurrency"),
         (("--queue", "mail=many"), "mail=5"),
+        (("--max-jobs", "0"), "max_jobs must be a whole number from 1"),
+        (("--name", "two words"), "worker name"),
         (("--queue", "mail=0"), "limit of queue 'mail'"),
         (("--queue", "two words"), "queue"),
         (("--grace", "soon"), "is not a duration"),
@@ -149,3 +151,37 @@ def test_a_worker_whose_file_is_deleted_ends_with_an_error(folder: Path) -> None
             file.unlink()
         assert "CRITICAL" in until(process, "was deleted or replaced while it was open")
         assert process.wait(20) == 4
+
+
+def test_a_burst_runs_what_is_due_and_ends(folder: Path) -> None:
+    due = [duetime("enqueue", "shop:scheduler", "shop.greet", f"name={name}").stdout for name in "AB"]
+    later = duetime("enqueue", "shop:scheduler", "shop.greet", "name=C", "--delay", "1h").stdout.strip()
+    with worker("--burst") as process:
+        assert "until nothing is due" in until(process, "started: pid")
+        until(process, "stopped: 2 runs ended")
+        assert process.wait(20) == 0
+    assert [from_json("jobs", "show", job_id.strip(), *URL)["state"] for job_id in due] == ["succeeded"] * 2
+    assert from_json("jobs", "show", later, *URL)["state"] == "pending"
+
+
+def test_a_worker_ends_after_as_many_jobs_as_it_was_told_to_run(folder: Path) -> None:
+    for name in "ABCDE":
+        duetime("enqueue", "shop:scheduler", "shop.greet", f"name={name}")
+    with worker("--max-jobs", "3") as process:
+        until(process, "stopped: 3 runs ended")
+        assert process.wait(20) == 0
+    states = [job["state"] for job in from_json("jobs", "list", *URL)]
+    assert sorted(states) == ["pending"] * 2 + ["succeeded"] * 3
+
+
+def test_workers_are_listed_and_told_by_the_name_that_they_were_given(folder: Path) -> None:
+    with worker("--name", "mail") as first, worker("--name", "mail") as second, worker() as third:
+        for process in (first, second, third):
+            until(process, "stop with Ctrl-C")
+        named = [known["name"] for known in from_json("workers", "list", *URL)]
+        assert sorted(named, key=str) == [None, "mail", "mail"]
+        assert duetime("workers", "list", *URL).stdout.splitlines()[0].split()[:2] == ["ID", "NAME"]
+        assert duetime("workers", "show", "mail", *URL).exit_code == 2
+        assert duetime("workers", "stop", "mail", *URL).exit_code == 0
+        assert (first.wait(20), second.wait(20), third.poll()) == (0, 0, None)
+    assert duetime("workers", "show", "mail", *URL).exit_code == 0

@@ -32,15 +32,28 @@ async def whole_job_ids(scheduler: Scheduler, given: Iterable[str]) -> list[JobI
 
 
 def meant_workers(known: Sequence[WorkerRecord], given: Iterable[str]) -> list[WorkerRecord]:
-    """Return the workers that are meant by ids or their beginnings; raises `WorkerNotFound`."""
+    """Return the workers that are meant by ids or their beginnings, or share a name; raises `WorkerNotFound`."""
     found: dict[str, WorkerRecord] = {}
     for one in given:
+        named = [worker for worker in known if worker.name == one]
+        if named:
+            # Of those that are gone, the last.
+            meant = [worker for worker in named if worker.state == "alive"] or named[:1]
+            found |= {worker.id: worker for worker in meant}
+            continue
         workers = _workers(known, read_beginning(one) or one)
         worker = only_one(one, {worker_id: _worker_text(worker) for worker_id, worker in workers.items()})
         if worker is None:
             raise worker_not_found(one)
         found[worker] = workers[worker]
     return [*found.values()]
+
+
+def meant_worker(known: Sequence[WorkerRecord], given: str) -> WorkerRecord:
+    """Return the one worker that is meant."""
+    found = {worker.id: worker for worker in meant_workers(known, [given])}
+    only_one(given, {worker_id: _worker_text(worker) for worker_id, worker in found.items()})
+    return next(iter(found.values()))
 
 
 async def explain_anything(

@@ -21,7 +21,7 @@ from duetime.cli.command import (
     store_time,
     words_argument,
 )
-from duetime.cli.ids import meant_workers
+from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
@@ -41,7 +41,8 @@ SendCommand: TypeAlias = Callable[[str], Awaitable[str | None]]
 def workers() -> None:
     """List and show workers, and tell them what to do.
 
-    A worker is named by its id, with or without dashes, or the beginning of it; `-` reads ids from standard input.
+    A worker is named by its id, with or without dashes, by the beginning of it, or by its --name, which stands for all
+    that are alive and have it; `-` reads ids from standard input.
 
     \b
       duetime workers list
@@ -78,7 +79,19 @@ async def list_workers(scheduler: Scheduler, *, everyone: bool) -> Answer:
     """List workers, newest first."""
     known, now = await scheduler.workers.list(), await store_time(scheduler)
     found = [worker for worker in known if everyone or worker.state == "alive"]
-    head = ("ID", "STATE", "HOST", "PID", "QUEUES", "RUNNING", "DONE", "FAILED", "STARTED", "HEARD OF")
+    head = (
+        "ID",
+        "NAME",
+        "STATE",
+        "HOST",
+        "PID",
+        "QUEUES",
+        "RUNNING",
+        "DONE",
+        "FAILED",
+        "STARTED",
+        "HEARD OF",
+    )
     return Answer(
         values=[_worker_values(worker) for worker in found],
         lines=output.table_or("no workers", head, (_worker_row(worker, now) for worker in found)),
@@ -90,7 +103,7 @@ async def list_workers(scheduler: Scheduler, *, everyone: bool) -> Answer:
 @click.argument("worker_id", metavar="ID")
 async def show(scheduler: Scheduler, *, worker_id: str) -> Answer:
     """Show all that is known about a worker, and what it was told last."""
-    (worker,) = meant_workers(await scheduler.workers.list(), [worker_id])
+    worker = meant_worker(await scheduler.workers.list(), worker_id)
     commands, values = await scheduler.workers.commands(worker.id), _worker_values(worker)
     return Answer(
         values=values | {"commands": [msgspec.to_builtins(command) for command in commands]},
@@ -170,6 +183,7 @@ def _worker_row(worker: WorkerRecord, now: datetime) -> tuple[str, ...]:
     state = f"{worker.state}, paused" if worker.paused and worker.state == "alive" else worker.state
     return (
         worker.id,
+        worker.name or "",
         state,
         worker.host,
         str(worker.pid),
@@ -230,6 +244,11 @@ def log_options(command: F) -> F:
     "SIZE",
     "Replace a child process that holds more than this after a job, such as 500MB.",
 )
+@option(
+    "--name", "NAME", "What it is called in lists, and for `duetime workers check`; several may share it."
+)
+@click.option("--burst", is_flag=True, help="Run what is due, then end.")
+@option("--max-jobs", "N", "End after this many jobs.")
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
 @log_options

@@ -50,7 +50,7 @@ COLUMNS: Final[Mapping[RecordKind, tuple[str, ...]]] = {
     RecordKind.GATES: ("name", "task", "most", "rate_count", "rate_period", "starts", "seen_at"),
     RecordKind.WORKERS: (
         "id", "state", "host", "host_key", "pid", "pid_started", "version", "queues", "tasks", "declares", "fires",
-        "slots", "started_at", "beat_at", "lease_until", "running", "done", "failed", "loop_lag", "last_error",
+        "name", "slots", "started_at", "beat_at", "lease_until", "running", "done", "failed", "loop_lag", "last_error",
         "paused_at", "paused_reason",
     ),
     RecordKind.JOBS: (

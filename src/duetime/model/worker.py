@@ -32,6 +32,8 @@ class WorkerInfo:
     declares: tuple[str, ...] | None = ()
     """The schedules that its code declares; `None` where that is not known."""
     fires: bool = False
+    name: str | None = None
+    """What it was called when it was started; several may share a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

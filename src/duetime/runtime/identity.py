@@ -23,6 +23,7 @@ class WorkerIdentity:
         tasks: Iterable[str] = (),
         declares: Iterable[str] = (),
         fires: bool = False,
+        name: str | None = None,
     ) -> None:
         pid = os.getpid()
         self.info = WorkerInfo(
@@ -37,6 +38,7 @@ class WorkerIdentity:
             tasks=tuple(tasks),
             declares=tuple(declares),
             fires=fires,
+            name=name,
         )
 
     def renew(self) -> WorkerInfo:

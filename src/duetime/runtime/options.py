@@ -58,6 +58,12 @@ class WorkerOptions:
     """After how many jobs a child is replaced."""
     cpu_max_memory: int | None = None
     """With how many bytes in memory, after a job, a child is replaced."""
+    name: str | None = None
+    """What it is called in lists and to the liveness check; several may share a name."""
+    burst: bool = False
+    """Whether it ends once nothing is due any more."""
+    max_jobs: int | None = None
+    """After how many runs it ends."""
     dedicated: bool = False
     """Whether the process is the worker's own, so that it may end it when its loop hangs, and tell the garbage collector
     what to leave out."""
@@ -71,7 +77,11 @@ class WorkerOptions:
         queues = (name if most is None else f"{name}={most}" for name, most in self.queues.items())
         slots = f"{counted(self.concurrency, 'slot')}, queues {', '.join(queues)}, {counted(tasks, 'task')}"
         schedules = f"fires schedules and declares {declared}" if self.schedules else "fires no schedules"
-        return f"{slots if self.jobs else 'runs no jobs'}, {schedules}"
+        until = "until nothing is due, " if self.burst else ""
+        if self.max_jobs is not None:
+            until += f"until {counted(self.max_jobs, 'job')} {'has' if self.max_jobs == 1 else 'have'} run, "
+        name = f"called {self.name}, " if self.name else ""
+        return f"{name}{until}{slots if self.jobs else 'runs no jobs'}, {schedules}"
 
 
 def worker_options(
@@ -89,6 +99,9 @@ def worker_options(
     cpu_max_jobs: int | None = None,
     cpu_max_memory: Size | None = None,
     keep_per_schedule: int = DEFAULT_KEEP_PER_SCHEDULE,
+    name: str | None = None,
+    burst: bool = False,
+    max_jobs: int | None = None,
     dedicated: bool = False,
 ) -> WorkerOptions:
     """Check what a user wrote for a worker."""
@@ -97,6 +110,12 @@ def worker_options(
         _check_count("cpu_children", cpu_children, most=MAX_CHILDREN)
     if cpu_max_jobs is not None:
         _check_count("cpu_max_jobs", cpu_max_jobs)
+    if max_jobs is not None:
+        _check_count("max_jobs", max_jobs)
+    if name is not None:
+        check_name(name, what="worker name")
+    if not jobs and (burst or max_jobs):
+        raise ConfigError("burst=True and max_jobs are about jobs; leave jobs=True")
     if not jobs and not schedules:
         raise ConfigError("a worker with jobs=False and schedules=False does nothing; leave one of them on")
     lease_length = parse_duration(lease, what="lease")
@@ -117,6 +136,9 @@ def worker_options(
         cpu_max_jobs=cpu_max_jobs,
         cpu_max_memory=None if cpu_max_memory is None else parse_size(cpu_max_memory, what="cpu_max_memory"),
         keep_per_schedule=check_keep_per_schedule(keep_per_schedule),
+        name=name,
+        burst=burst,
+        max_jobs=max_jobs,
         dedicated=dedicated,
     )
 

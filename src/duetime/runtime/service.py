@@ -67,6 +67,8 @@ class Service:
     def __init__(self, store: Store, health: ServiceHealth) -> None:
         self.wakeup = Wakeup()
         self.stopping = False
+        self.rounds_done = 0
+        """How many rounds have gone well."""
         self._store = store
         self._health = health
         self._failing_pause = Wakeup()
@@ -109,6 +111,7 @@ class Service:
                 if not self.stopping:
                     await self._failing_pause.wait(backoff(self._failures))
                 continue
+            self.rounds_done += 1
             if self._failures:
                 log.info("%s goes on after %s", self.name, counted(self._failures, "failure"))
                 self._failures, self._told = 0, None

@@ -15,6 +15,7 @@ from duetime.model.outcome import Cancelled, Interrupted
 from duetime.model.text import counted, short_list
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
+from duetime.runtime.claiming.burst import BurstFetcher
 from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
@@ -120,7 +121,7 @@ class Worker:
         return None if ending is None else await asyncio.shield(ending)
 
     async def asked_to_stop(self) -> None:
-        """Wait until the worker is told to stop by a command, which it then does by itself."""
+        """Wait until the worker stops by itself: told by a command, or because it has run what it was to run."""
         await self._told_to_stop.wait()
 
     def hurry(self) -> None:
@@ -272,6 +273,7 @@ class Worker:
             tasks=handlers,
             declares=self._declared.names if self._declared and options.schedules else (),
             fires=options.schedules,
+            name=options.name,
         )
         self._time = self._timekeeper()
         self._fleet = FleetPacing()
@@ -286,15 +288,45 @@ class Worker:
         )
         self._threads = ThreadRunner()
         self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
-        self._slots = slots = Slots(options.concurrency, options.queues, children=options.cpu_children)
+        self._slots = slots = Slots(
+            options.concurrency, options.queues, children=options.cpu_children, starts=options.max_jobs
+        )
+        slots.on_last = self._end_after_last
         self._outcomes = Outcomes(context, self._events)
         executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
         lender = TransactionLender(context, self._loop)
         self._dispatcher = Dispatcher(
             context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
         )
-        watched = self._lease.looks
-        self._fetcher = Fetcher(context, slots=slots, dispatcher=self._dispatcher, watched=watched)
+        self._fetcher = self._make_fetcher()
+
+    def _make_fetcher(self) -> Fetcher:
+        context, slots, dispatcher = self._context, self._slots, self._dispatcher
+        if not self.options.burst:
+            return Fetcher(context, slots=slots, dispatcher=dispatcher, watched=self._lease.looks)
+        return BurstFetcher(
+            context,
+            slots=slots,
+            dispatcher=dispatcher,
+            settler=self._outcomes.settler,
+            ready=self._has_looked_around,
+            on_done=lambda: self.ask_to_stop(now=False),
+        )
+
+    def _has_looked_around(self) -> bool:
+        """Whether schedules that were due have fired, and the jobs of dead workers were rescued."""
+        fired = not self.options.schedules or (self._firer.rounds_done > 0 and not self._firer.behind)
+        return fired and self._janitor.rounds_done > 0
+
+    def _end_after_last(self) -> None:
+        """Claim nothing more, since the last job that may start is about to, and stop when nothing runs any more."""
+
+        async def end() -> None:
+            self._fetcher.pause()
+            await self._dispatcher.drained()
+            self.ask_to_stop(now=False)
+
+        self._last = self._loop.create_task(end(), name="duetime-last-jobs")
 
     def _named_queues(self) -> Mapping[str, Sequence[str]]:
         """Return the queues that tasks and declared schedules name, each with what names it."""

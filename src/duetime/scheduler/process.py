@@ -54,6 +54,9 @@ class WorkerSettings(TypedDict, total=False):
     cpu_max_jobs: int | None
     cpu_max_memory: Size | None
     keep_per_schedule: int
+    name: str | None
+    burst: bool
+    max_jobs: int | None
     dedicated: bool
 
 

@@ -207,6 +207,8 @@ class WorkerRecord(StoredRecord):
     host: str
     pid: int
     version: str
+    name: str | None
+    """What it was called when it was started; several may share a name."""
     queues: tuple[str, ...]
     tasks: tuple[str, ...]
     """The tasks it can run."""

@@ -62,6 +62,10 @@ def test_queues_that_are_named_are_served_unless_some_were_chosen() -> None:
         ({"cpu_children": 0}, "cpu_children must be a whole number from 1 to 1000, not 0"),
         ({"cpu_children": True}, "not True"),
         ({"cpu_children": 1_001}, "to 1000"),
+        ({"max_jobs": 0}, "max_jobs must be a whole number from 1, not 0"),
+        ({"name": "two words"}, "worker name"),
+        ({"burst": True, "jobs": False}, "leave jobs=True"),
+        ({"max_jobs": 5, "jobs": False}, "leave jobs=True"),
         ({"cpu_max_jobs": 0}, "cpu_max_jobs must be a whole number from 1, not 0"),
         ({"cpu_max_jobs": "9"}, "not '9'"),
         ({"cpu_max_memory": "much"}, "cpu_max_memory must be a number of bytes"),
@@ -92,6 +96,10 @@ def test_a_worker_that_would_do_nothing_is_refused() -> None:
         (
             {"queues": {"default": None, "mail": 5}, "schedules": False, "concurrency": 3},
             "3 slots, queues default, mail=5, 7 tasks, fires no schedules",
+        ),
+        (
+            {"name": "mail", "burst": True, "max_jobs": 1, "schedules": False},
+            "called mail, until nothing is due, until 1 job has run, 100 slots, queues default, 7 tasks, fires no schedules",
         ),
         ({"jobs": False}, "runs no jobs, fires schedules and declares 2"),
     ],

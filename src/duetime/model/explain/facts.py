@@ -114,7 +114,8 @@ class Situation:
         known = self.worker(worker_id)
         if known is None:
             return f"worker {worker_id or 'unknown'}"
-        return f"worker {known.id} (pid {known.pid} on {known.host})"
+        name = f"{known.name}, " if known.name else ""
+        return f"worker {known.id} ({name}pid {known.pid} on {known.host})"
 
     def worker_names(self, workers: Sequence[StoredWorker]) -> str:
         """Name workers so that an operator finds them."""

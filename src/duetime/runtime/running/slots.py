@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from duetime.model.job import Claim
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
@@ -22,10 +22,18 @@ _LONGEST_GAP: Micros = 50 * MILLISECOND
 class Slots:
     """Counts what runs against the limits of this worker."""
 
-    def __init__(self, total: int, limits: Mapping[str, int | None], *, children: int = 0) -> None:
+    def __init__(
+        self, total: int, limits: Mapping[str, int | None], *, children: int = 0, starts: int | None = None
+    ) -> None:
+        """`starts`: how many jobs may start in all, one after the other; `None` for any number."""
         self.total = total
-        self.free = total
+        self.free = total if starts is None else min(total, starts)
         """How many more jobs may start."""
+        self._withheld = total - self.free
+        """How many slots stay empty because no more jobs may start."""
+        self._starts = starts
+        self.on_last: Callable[[], object] = lambda: None
+        """Called when the last job that may start takes its slot."""
         self.cpu_tasks: frozenset[str] = frozenset()
         """The tasks that need one of the children in addition to their slot."""
         self._children = children
@@ -42,7 +50,7 @@ class Slots:
     @property
     def taken(self) -> int:
         """How many jobs run."""
-        return self.total - self.free
+        return self.total - self.free - self._withheld
 
     @property
     def children_free(self) -> int:
@@ -74,11 +82,18 @@ class Slots:
             self._by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
             self._children_taken += 1
+        if self._starts is not None:
+            self._starts -= 1
+            if not self._starts:
+                self.on_last()
         return True
 
     def give_back(self, claim: Claim) -> None:
-        """Free a slot."""
-        self.free += 1
+        """Free a slot, unless no more jobs may start."""
+        if self._starts is None or self.free < self._starts:
+            self.free += 1
+        else:
+            self._withheld += 1
         if claim.queue in self._limits:
             self._by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:

@@ -315,7 +315,7 @@ def read_worker(fields: dict[str, str], now: Instant) -> StoredWorker | None:
 
     `None` for one that was edited by hand.
     """
-    said: dict[str, Any] = {"host_key": None, "pid_started": None, **fields}
+    said: dict[str, Any] = {"host_key": None, "pid_started": None, "name": None, **fields}
     try:
         for name in ("queues", "tasks", "declares"):
             said[name] = msgspec.json.decode(fields.get(name, "null"))

@@ -19,7 +19,7 @@ name text, task text, most int, rate_count int, rate_period int, starts text, se
 
 -- fragment: whole_workers
 id text, state text, host text, host_key text, pid int, pid_started text, version text, queues text, tasks text,
-declares text, fires int, slots int, started_at int, beat_at int, lease_until int, running int, done int, failed int,
+declares text, fires int, name text, slots int, started_at int, beat_at int, lease_until int, running int, done int, failed int,
 loop_lag int, last_error text, paused_at int, paused_reason text
 
 -- fragment: whole_commands

@@ -7,9 +7,9 @@ EXISTS (SELECT 1 FROM {commands} AS c WHERE c.worker = :worker AND c.done_at IS 
 -- name: register
 -- Add a living worker; registering twice under one id renews it, unless it was declared dead. Tell whether the work goes on
 -- elsewhere; costs no statement of its own.
-INSERT INTO {workers} (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, slots,
+INSERT INTO {workers} (id, state, host, host_key, pid, pid_started, version, queues, tasks, declares, fires, name, slots,
                        started_at, beat_at, lease_until)
-VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :slots,
+VALUES (:id, 'alive', :host, :host_key, :pid, :pid_started, :version, :queues, :tasks, :declares, :fires, :name, :slots,
         {now}, {now}, {now} + :lease)
 ON CONFLICT (id) DO UPDATE SET
     beat_at = CASE WHEN {workers}.state = 'alive' THEN excluded.beat_at ELSE {workers}.beat_at END,
@@ -118,7 +118,7 @@ DELETE FROM {workers} WHERE id IN (SELECT r.id FROM (
 
 -- name: workers
 -- Read all workers, newest first. One whose lease is over is dead, though it may not be marked as dead yet.
-SELECT id, host, host_key, pid, pid_started, version, queues, slots, tasks, declares, fires,
+SELECT id, host, host_key, pid, pid_started, version, queues, slots, tasks, declares, fires, name,
        CASE WHEN state = 'alive' AND lease_until < {now} THEN 'dead' ELSE state END,
        started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id

@@ -41,6 +41,7 @@ class TestPulse(StoreSuite):
             slots=8,
             declares=("s",),
             fires=True,
+            name="w",
         )
         assert await store.register(info, lease=LEASE) == clock.now()
         assert await record(store, "w1") == StoredWorker(
@@ -55,6 +56,7 @@ class TestPulse(StoreSuite):
             tasks=("t2", "t1"),
             declares=("s",),
             fires=True,
+            name="w",
             slots=8,
             started_at=clock.now(),
             beat_at=clock.now(),

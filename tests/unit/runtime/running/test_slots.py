@@ -65,3 +65,26 @@ def test_what_a_queue_has_left_is_told_by_its_own_limit_alone() -> None:
     slots.take(claim(queue="a"))
     slots.take(claim(queue="b"))
     assert (slots.left("a"), slots.left("b")) == (None, 4)
+
+
+def test_no_more_jobs_start_than_may_in_all_whatever_has_ended() -> None:
+    last: list[int] = []
+    slots = Slots(2, {"a": None}, starts=3)
+    slots.on_last = lambda: last.append(slots.taken)
+    jobs = [claim(queue="a") for _ in range(4)]
+    assert slots.take(jobs[0])
+    assert slots.take(jobs[1])
+    slots.give_back(jobs[0])
+    assert (slots.free, slots.taken, last) == (1, 1, [])
+    assert slots.take(jobs[2])
+    assert (slots.free, slots.taken, last) == (0, 2, [2])
+    slots.give_back(jobs[1])
+    slots.give_back(jobs[2])
+    assert (slots.free, slots.taken, slots.take(jobs[3])) == (0, 0, False)
+
+
+def test_no_more_slots_are_free_than_jobs_may_start() -> None:
+    slots = Slots(10, {"a": None}, starts=1)
+    assert (slots.free, slots.taken) == (1, 0)
+    assert slots.take(claim(queue="a"))
+    assert (slots.free, slots.taken) == (0, 1)

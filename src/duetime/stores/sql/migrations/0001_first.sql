@@ -151,6 +151,7 @@ CREATE TABLE {workers} (
     tasks text NOT NULL DEFAULT '[]', -- The tasks that it can run, as JSON.
     declares text, -- The schedules that its code declares, as JSON; empty: not known.
     fires smallint NOT NULL DEFAULT 0, -- Whether it fires schedules.
+    name {key_text}, -- What it was called when it was started; several may share a name.
     slots integer NOT NULL, -- How many jobs it runs at once, at most.
     started_at bigint NOT NULL, -- When it started, in microseconds since 1970.
     beat_at bigint NOT NULL, -- Its last sign of life, in microseconds since 1970.

@@ -144,6 +144,7 @@ CREATE TABLE IF NOT EXISTS {workers} (
     tasks longtext NOT NULL,
     declares longtext,
     fires smallint NOT NULL DEFAULT 0,
+    name varchar(200),
     slots integer NOT NULL,
     started_at bigint NOT NULL,
     beat_at bigint NOT NULL,
