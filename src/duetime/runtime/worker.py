@@ -330,7 +330,7 @@ class Worker:
 
     def _named_queues(self) -> Mapping[str, Sequence[str]]:
         """Return the queues that tasks and declared schedules name, each with what names it."""
-        declared = {} if self._declared is None else self._declared.names
+        declared: Mapping[str, str] = {} if self._declared is None else self._declared.names
         named: dict[str, dict[str, None]] = {}
         for name, queue in (*((h.name, h.options.queue) for h in self._handlers.values()), *declared.items()):
             named.setdefault(queue, {})[name] = None

@@ -24,7 +24,7 @@ class QueueWatch(Service):
         self._queues = context.options.queues
         self._handlers = context.handlers
         self._fleet = context.fleet
-        self._left_out = left_out
+        self._left_out: Mapping[str, Sequence[str]] = left_out
         self._known = frozenset[str]()
 
     async def round(self) -> float | None:
