@@ -84,12 +84,10 @@ class Scheduler:
         """
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
+        self.auto_migrate = auto_migrate
         self.clock = clock
-        self._make_store: Callable[[], Store] = lambda: open_store(
-            self.url, namespace=namespace, auto_migrate=auto_migrate, clock=self.clock
-        )
-        self._make_store()  # A URL that cannot work is refused here, not at the first use.
-        self._lock_url = locks
+        self.make_store()  # A URL that cannot work is refused here, not at the first use.
+        self.lock_url = locks
         if locks is not None:
             open_lock(locks, "any", namespace=namespace)
         self.after_enqueue: Callable[[Sequence[JobId]], Awaitable[None]] | None = None
@@ -141,8 +139,8 @@ class Scheduler:
     @cached_property
     def locks(self) -> StoredLocks:
         """Shows who holds which lock, and releases what was left behind."""
-        if self._lock_url is not None:
-            return stored_locks(self._lock_url, namespace=self.namespace)
+        if self.lock_url is not None:
+            return stored_locks(self.lock_url, namespace=self.namespace)
         return StoredLocks(place_of(self.url, namespace=self.namespace), self._make_sibling)
 
     def lock(
@@ -153,8 +151,8 @@ class Scheduler:
         `ttl` is how long it stays locked if its owner falls silent; while the block runs it is renewed. `timeout` is how long the
         block waits for it, `None` for ever.
         """
-        if self._lock_url is not None:
-            return open_lock(self._lock_url, name, ttl=ttl, timeout=timeout, namespace=self.namespace)
+        if self.lock_url is not None:
+            return open_lock(self.lock_url, name, ttl=ttl, timeout=timeout, namespace=self.namespace)
         return self.locks.lock(name, ttl=ttl, timeout=timeout)
 
     @cached_property
@@ -296,6 +294,12 @@ class Scheduler:
             configure_logging(log_level)
         run_until_stopped(self, settings)
 
+    def make_store(self) -> Store:
+        """Return a store of this scheduler that is not open yet."""
+        return open_store(
+            self.url, namespace=self.namespace, auto_migrate=self.auto_migrate, clock=self.clock
+        )
+
     async def __aenter__(self) -> Self:
         await self.open()
         return self
@@ -310,7 +314,7 @@ class Scheduler:
                 self._opened()
                 self._users += 1
                 return
-            store = self._make_store()
+            store = self.make_store()
             await store.open()
             if store.moved is not None:  # Reading is still allowed.
                 log.warning("%s", StoreMoved(store.moved))
@@ -326,7 +330,7 @@ class Scheduler:
         self._users -= 1
         if not self._users:
             store, self._store, self._loop = self._store, None, None
-            if "locks" in vars(self) and self._lock_url is None:
+            if "locks" in vars(self) and self.lock_url is None:
                 await self.locks.close()
             await store.close()
 
@@ -362,7 +366,7 @@ class Scheduler:
             await declare_schedules(self._opened(), self._registry.schedules)
 
     def _make_sibling(self) -> Store:
-        return self._make_store() if self._store is None else self._store.sibling()
+        return self.make_store() if self._store is None else self._store.sibling()
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,9 +42,10 @@ def duetime_scheduler(duetime_clock: FakeClock) -> Iterator[Scheduler]:
 
 
 @pytest.fixture
-def duetime_sandbox(duetime_clock: FakeClock) -> Iterator[Callable[[Scheduler], Scheduler]]:
-    """Moves the scheduler of an application to a database in memory, and to `duetime_clock`, for one test."""
+def duetime_sandbox(duetime_clock: FakeClock) -> Iterator[Callable[..., Scheduler]]:
+    """Moves the scheduler of an application to a database in memory, or at `url=`, and to `duetime_clock`, for one test."""
     from duetime.testing import sandbox
 
     with ExitStack() as stack:
-        yield lambda scheduler: stack.enter_context(sandbox(scheduler, clock=duetime_clock))
+        enter = partial(sandbox, clock=duetime_clock)
+        yield lambda *args, **options: stack.enter_context(enter(*args, **options))

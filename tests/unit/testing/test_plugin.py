@@ -73,6 +73,16 @@ def test_without_a_loop(scheduler):
     assert [job.result for job in blocking.drain(scheduler, until="1h")] == ["sent to 5"]
 
 
+def test_in_a_database_of_the_tests_own(duetime_sandbox, duetime_clock, tmp_path):
+    from duetime.testing import blocking
+
+    scheduler = duetime_sandbox(app.scheduler, url=f"sqlite:///{{tmp_path / 'test.db'}}")
+    app.register_blocking(5)
+    duetime_clock.advance("1h")
+    assert len(blocking.drain(scheduler)) == 1
+    assert (tmp_path / "test.db").stat().st_size > 0
+
+
 def test_a_scheduler_of_the_tests_own(duetime_scheduler, duetime_clock):
     assert duetime_scheduler.clock is duetime_clock
     task = duetime_scheduler.task(name="double")(double)
@@ -147,13 +157,13 @@ def project(folder: Path, tests: str, settings: str = "") -> Path:
 def test_it_works_with_pytest_asyncio(tmp_path: Path) -> None:
     tests = ASYNC_TEST.format(mark="@pytest.mark.asyncio")
     settings = "asyncio_default_fixture_loop_scope = function"
-    assert "5 passed" in run(project(tmp_path, tests, settings), "pytest", *PLUGIN, *ASYNCIO)
+    assert "6 passed" in run(project(tmp_path, tests, settings), "pytest", *PLUGIN, *ASYNCIO)
 
 
 def test_it_works_with_anyio(tmp_path: Path) -> None:
     tests = ASYNC_TEST.format(mark="@pytest.mark.anyio")
     tests += '\n\n@pytest.fixture\ndef anyio_backend():\n    return "asyncio"\n'
-    assert "5 passed" in run(project(tmp_path, tests), "pytest", *PLUGIN, *ANYIO)
+    assert "6 passed" in run(project(tmp_path, tests), "pytest", *PLUGIN, *ANYIO)
 
 
 def test_the_kit_works_with_unittest(tmp_path: Path) -> None:

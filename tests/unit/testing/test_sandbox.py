@@ -10,7 +10,9 @@ from duetime import Scheduler
 from duetime.errors import ConfigError
 from duetime.testing import FakeClock, assert_enqueued, blocking, refute_enqueued, sandbox
 
-scheduler = Scheduler("postgresql://nobody@127.0.0.1:1/nowhere")
+NOWHERE = "postgresql://nobody@127.0.0.1:1/nowhere"
+
+scheduler = Scheduler(NOWHERE, locks=NOWHERE)
 
 
 @scheduler.task
@@ -43,6 +45,14 @@ def test_everything_is_as_before_afterwards_also_after_an_error() -> None:
         raise LookupError
     assert scheduler.url.startswith("postgresql://")
     assert scheduler.clock is None
+
+
+async def test_locks_are_taken_in_it_too() -> None:
+    for _ in range(2):
+        with sandbox(scheduler):
+            async with scheduler, scheduler.lock("report"):
+                assert [held.name for held in await scheduler.locks.list()] == ["report"]
+    assert scheduler.locks.place != "sqlite://"
 
 
 def test_blocking_callers_are_let_go() -> None:

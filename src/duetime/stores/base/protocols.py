@@ -497,6 +497,9 @@ class Store(
         """Return what `migrate` would run, for people who apply it themselves; empty when nothing is missing."""
         ...
 
+    async def uninstall(self) -> None:
+        """Remove all that is stored under this namespace, tables included, and nothing else; safe to repeat."""
+
     def sibling(self) -> Self:
         """Return a store on the same database for another thread's event loop, on connections of its own."""
         ...

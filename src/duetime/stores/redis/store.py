@@ -117,6 +117,10 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         """Return nothing: there is no SQL here."""
         return ""
 
+    async def uninstall(self) -> None:
+        """Remove every key of this namespace."""
+        await self._calls.remove_keys()
+
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""
         address, calls, clock = self._calls.address, self._calls.sibling(), self._clock

@@ -13,6 +13,7 @@ from duetime.errors import InvalidTransaction, SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.statements.loader import (
+    TABLES,
     ColumnTexts,
     Dialect,
     PlaceholderFiller,
@@ -83,6 +84,13 @@ def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatu
             for text in step.statements():
                 yield Query(Statement("migrate", text, ()), {})
     return SchemaStatus(found=max(found, steps[-1].version), wanted=steps[-1].version, moved=moved)
+
+
+def uninstall(sql: Statements, namespace: str) -> Script[None]:
+    """Drop the tables."""
+    yield Query(sql.migration_lock, {})
+    for table in ("hints", *TABLES):
+        yield Query(Statement("uninstall", f"DROP TABLE IF EXISTS {namespace}_{table}", ()), {})
 
 
 def pending_sql(steps: tuple[Migration, ...], found: int) -> str:

@@ -19,7 +19,14 @@ from duetime.stores.sql.queues import SqlQueues
 from duetime.stores.sql.records import SqlRecords
 from duetime.stores.sql.retention import SqlRetention
 from duetime.stores.sql.schedules import SqlSchedules
-from duetime.stores.sql.schema import check_version, migrate, migrations, pending_sql, read_status
+from duetime.stores.sql.schema import (
+    check_version,
+    migrate,
+    migrations,
+    pending_sql,
+    read_status,
+    uninstall,
+)
 from duetime.stores.sql.settling import SqlSettling
 from duetime.stores.sql.statements.loader import Dialect
 from duetime.stores.sql.workers import SqlWorkers
@@ -90,6 +97,10 @@ class SqlStore(
     async def pending_sql(self) -> str:
         """Return the SQL that `migrate` would run."""
         return pending_sql(self._steps, (await self.schema_status()).found)
+
+    async def uninstall(self) -> None:
+        """Drop the tables of this namespace."""
+        await self._driver.write(lambda: uninstall(self._sql, self._namespace), rows=None)
 
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""

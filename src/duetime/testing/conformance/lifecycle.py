@@ -56,6 +56,19 @@ class TestLifecycle(StoreSuite):
         await store.close()
         assert (await read(await make_store(clock), job_id)).payload == "[1]"
 
+    async def test_what_is_uninstalled_is_gone_and_nothing_else(
+        self, store: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        kept, gone = await put(store), await make_store(clock, namespace="gone")
+        await put(gone)
+        await hire(gone, "w1")
+        for _ in range(2):
+            await gone.uninstall()
+            assert (await gone.schema_status()).found == 0
+        anew = await make_store(clock, namespace="gone")
+        assert (await anew.counts(), await anew.workers()) == ({}, [])
+        assert (await read(store, kept)).id == kept
+
     @pytest.mark.covers("plain-values")
     async def test_what_was_read_is_plain_and_outlives_the_store(self, store: Store) -> None:
         await hire(store, "w1")
