@@ -15,7 +15,7 @@ import pytest
 from duetime import Scheduler, current_job
 from duetime.errors import StoreUnavailable
 from duetime.stores.sql.sqlite.connection import _LONGEST_WAIT  # pyright: ignore[reportPrivateUsage]
-from duetime.stores.sql.sqlite.locks import refuse_own_transaction
+from duetime.stores.sql.sqlite.lock_holders import refuse_own_transaction
 
 SCRIPT = """
 import asyncio, sqlite3, time

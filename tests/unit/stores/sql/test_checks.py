@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pytest
 
 from duetime.stores.base import DoctorCheck
-from duetime.stores.sql.checks import examine_mariadb, examine_postgres
 from duetime.stores.sql.driver import Row, Script, play
+from duetime.stores.sql.mariadb.checks import examine as examine_mariadb
+from duetime.stores.sql.postgres.checks import examine as examine_postgres
 
 POSTGRES = ("15.4", "read committed", "on", "on", False)
 MARIADB = {

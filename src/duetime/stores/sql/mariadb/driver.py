@@ -6,8 +6,8 @@ from typing import Final
 
 from duetime.model.time import SECOND
 from duetime.stores.base import DoctorCheck, Hint
-from duetime.stores.sql.checks import examine_mariadb
 from duetime.stores.sql.driver import Script
+from duetime.stores.sql.mariadb.checks import examine
 from duetime.stores.sql.mariadb.connection import MariaDbConnection
 from duetime.stores.sql.mariadb.hints import HintRowSender, HintRowWatcher
 from duetime.stores.sql.pool.driver import PooledDriver
@@ -40,4 +40,4 @@ class MariaDbDriver(PooledDriver[MariaDbConnection]):
         del hint
 
     def _examine(self) -> Script[list[DoctorCheck]]:
-        return examine_mariadb()
+        return examine()

@@ -8,11 +8,11 @@ from asyncpg.pool import PoolConnectionProxy
 
 from duetime.model.time import MILLISECOND
 from duetime.stores.base import DoctorCheck, Hint
-from duetime.stores.sql.checks import examine_postgres
 from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.pool.driver import PooledDriver
 from duetime.stores.sql.pool.hints import encode_hints
 from duetime.stores.sql.pool.transactions import PooledHandlerTransaction
+from duetime.stores.sql.postgres.checks import examine
 from duetime.stores.sql.postgres.connection import STATEMENT_TIMEOUT, PostgresConnection
 from duetime.stores.sql.postgres.hints import NotificationListener, NotificationSender, channel_name
 
@@ -65,4 +65,4 @@ class PostgresDriver(PooledDriver[PostgresConnection]):
         return Query(_NOTIFY, {"channel": channel_name(self._namespace), "text": encode_hints("", [hint])})
 
     def _examine(self) -> Script[list[DoctorCheck]]:
-        return examine_postgres(pooled=self._connector.pooled)
+        return examine(pooled=self._connector.pooled)

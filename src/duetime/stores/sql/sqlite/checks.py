@@ -13,7 +13,7 @@ from duetime.errors import NoSuchFile, StoreUnavailable, StoreUnusable
 from duetime.stores.base import DoctorCheck
 from duetime.stores.sql.sqlite.checkpoint import LOG_LIMIT
 from duetime.stores.sql.sqlite.errors import StrPath
-from duetime.stores.sql.sqlite.locks import readers
+from duetime.stores.sql.sqlite.lock_holders import readers
 
 if TYPE_CHECKING:
     from duetime.stores.sql.sqlite.database import Database

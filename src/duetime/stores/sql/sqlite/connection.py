@@ -34,7 +34,7 @@ from duetime.stores.sql.driver import (
     play,
 )
 from duetime.stores.sql.sqlite.errors import StrPath, has_moved_on, is_busy, met_no_text, translate
-from duetime.stores.sql.sqlite.locks import refuse_own_transaction
+from duetime.stores.sql.sqlite.lock_holders import refuse_own_transaction
 
 T = TypeVar("T")
 

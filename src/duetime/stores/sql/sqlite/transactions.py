@@ -25,7 +25,7 @@ from duetime.stores.sql.sqlite.errors import (
     translate,
     translated,
 )
-from duetime.stores.sql.sqlite.locks import lent
+from duetime.stores.sql.sqlite.lock_holders import lent
 from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE, SAVEPOINT, no_transaction
 
 T = TypeVar("T")

@@ -130,7 +130,8 @@ class Statements:
 def load(dialect: Dialect, namespace: str) -> Statements:
     """Return the statements of a dialect for the tables of a namespace."""
     blocks: Blocks = {}
-    for file in (*files(), FOLDER / dialect.folder / "overrides.sql"):
+    # What a dialect has of its own comes last, and takes the place of what is shared.
+    for file in (*files(), *(file for file in files(dialect.folder) if file.name != "hints.sql")):
         blocks |= parse(file.read_text("utf-8"))
     return build(blocks, dialect, namespace)
 
