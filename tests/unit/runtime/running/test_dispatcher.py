@@ -19,7 +19,7 @@ from duetime.model.states import State
 from duetime.model.time import SECOND
 from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.run import Run, current_run
-from duetime.runtime.settling.job_log import log
+from duetime.runtime.settling.job_log import MAX_LINES, log
 from tests.unit.runtime.kit import claim
 from tests.unit.runtime.running.dispatching import NOW, Bench, nothing
 
@@ -40,6 +40,19 @@ async def test_a_claim_takes_a_slot_and_gives_it_back_with_a_settlement() -> Non
     assert (bench.slots.taken, bench.freed, bench.dispatcher.done) == (0, 1, 1)
     [change] = bench.settled
     assert (change.state, change.started_at, change.finished_at) == (State.SUCCEEDED, NOW, NOW)
+
+
+async def test_a_result_that_could_not_be_stored_is_logged_also_while_many_succeed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.ERROR, logger=log.name)
+    bench = Bench(nothing)
+    for n in range(MAX_LINES + 1):
+        bench.dispatcher.settle(claim(str(n)), Succeeded())
+    bench.dispatcher.settle(claim("lost"), Succeeded(None, "the result is not JSON"))
+    assert [record.getMessage() for record in caplog.records] == [
+        "job lost of task succeeded (attempt 1); the result is not JSON"
+    ]
 
 
 async def test_the_pace_of_a_task_is_of_its_own_runs() -> None:
