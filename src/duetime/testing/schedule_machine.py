@@ -141,9 +141,7 @@ class ScheduleMachine(StoreMachine):
             occurrence = next_of(schedule, occurrence)
         entry = AuditEntry(verb="backfill", target=schedule.name, who="test")
         moments = [job.occurrence or 0 for job in jobs]
-        reading = self.store.occurrences(
-            schedule.name, since=min(moments, default=0), until=max(moments, default=0), limit=99
-        )
+        reading = self.store.occurrences(schedule.name, since=0, until=max(moments, default=0), limit=999)
         cut = span_cuts(self.run(reading), moments, schedule, trigger_from_text(schedule.trigger))
         expected = self.model.backfill(jobs, cut)
         for _ in range(2):

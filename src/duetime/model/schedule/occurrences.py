@@ -242,17 +242,22 @@ def gives_way(record: StoredJob) -> bool:
 def span_cuts(
     records: Iterable[StoredJob], wanted: Iterable[Instant], schedule: StoredSchedule, trigger: Trigger
 ) -> list[SpanCut]:
-    """Return how the records of a schedule give way to jobs for these occurrences; where one has run, it stays."""
+    """Return how the records of a schedule give way to jobs for these occurrences; where one has run, it stays.
+
+    What is left of a span does not end where another record stands.
+    """
     found = list(records)
-    taken = sorted({*wanted} - {record.occurrence for record in found if not gives_way(record)})
+    taken = {*wanted} - {record.occurrence for record in found if not gives_way(record)}
     made: list[SpanCut] = []
     for record in found:
         span = record_span(record)
-        if span is None or not (inside := [at for at in taken if span.first <= at <= span.last]):
+        if span is None or not any(span.first <= at <= span.last for at in taken):
             continue
+        others = {other.occurrence for other in found if other is not record and other.occurrence is not None}
+        inside = sorted(at for at in taken | others if span.first <= at <= span.last)
         left = span_without(span, inside, trigger)
-        others = tuple(skipped_record(schedule, one, reason=record.reason or "") for one in left[:-1])
-        made.append(SpanCut(record.id, span, left[-1] if left else None, others))
+        pieces = tuple(skipped_record(schedule, one, reason=record.reason or "") for one in left[:-1])
+        made.append(SpanCut(record.id, span, left[-1] if left else None, pieces))
     return made
 
 

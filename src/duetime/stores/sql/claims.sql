@@ -1,4 +1,4 @@
--- Claims. `claim` itself differs on each database: see its `overrides.sql`.
+-- Claims. `claim` itself differs on each database: it is in the `claims.sql` of its folder.
 
 -- fragment: first_of
 -- Locks the first jobs of one queue: an ordered range of the index for each priority, one behind the other. The list of

@@ -53,7 +53,7 @@ async def fill(store: Store, jobs: Sequence[NewJob], noted: AuditEntry | None = 
     """Store jobs in place of the records that are there, as often as somebody was faster."""
     every, moments = At(tuple(range(0, 1_000, 10))), [new.occurrence or 0 for new in jobs]
     while True:
-        records = await store.occurrences("s", since=min(moments), until=max(moments), limit=999)
+        records = await store.occurrences("s", since=0, until=max(moments), limit=999)
         cut = span_cuts(records, moments, schedule("s", next_at=None, fired_through=0), every)
         ids = await store.backfill(jobs, noted or entry(), cuts=cut)
         if ids is not None:
@@ -131,6 +131,16 @@ class TestBackfill(StoreSuite):
         assert await store.backfill([occurrence_job("s", 20)], entry()) == []
         assert await store.backfill([], entry()) == []
         assert await store.entries("s", limit=9) == []
+
+    async def test_what_is_left_of_a_span_does_not_end_where_a_job_stands(self, store: Store) -> None:
+        before, after = occurrence_job("s", 20), occurrence_job("s", 30)
+        await fill(store, [before])
+        await store.enqueue([span(10, 30, 3)])
+        assert await fill(store, [after]) == [after.id]
+        records = await store.occurrences("s", since=0, until=99, limit=99)
+        assert [(record.occurrence, record.state) for record in records] == [
+            (10, State.SKIPPED), (20, State.PENDING), (30, State.PENDING),
+        ]  # fmt: skip
 
     async def test_a_record_that_it_was_skipped_gives_way_and_stays(self, store: Store) -> None:
         skipped = occurrence_job("s", 20, state=State.SKIPPED, reason="overlap")
