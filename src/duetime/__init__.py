@@ -17,6 +17,7 @@ from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.rrule import rrule
+from duetime.model.triggers.working_days import working_day
 from duetime.runtime.running.context import JobContext, current_job
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation, WorkerExplanation
 from duetime.scheduler.job_class import Job
@@ -84,6 +85,7 @@ __all__ = [
     "exponential",
     "fixed",
     "rrule",
+    "working_day",
 ]
 
 

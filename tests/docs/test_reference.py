@@ -57,9 +57,11 @@ def test_every_option_of_a_schedule_is_listed() -> None:
 
 def test_every_way_to_make_or_change_a_trigger_is_listed() -> None:
     page = (REFERENCE / "triggers.md").read_text(encoding="utf-8")
-    makers = ["at", "cron", "every", "rrule"]
-    assert [name for name in makers if f"\n## `{name}(" not in page] == []
-    assert [name for name in ("between", "at_most", "jitter") if f"| `{name}(" not in page] == []
+    makers = ["at", "cron", "every", "rrule", "working_day"]
+    assert [name for name in makers if f"# `{name}(" not in page] == []
+    asked = ("next_after", "previous_before", "occurrences")
+    assert [name for name in ("between", "at_most", "jitter", *asked) if f"| `{name}(" not in page] == []
+    assert "`trigger.roll(" in page
     calendars = [name for name in duetime.calendars.__all__ if name != "Calendar"]
     assert [name for name in calendars if f"| `{name}(" not in page] == []
 

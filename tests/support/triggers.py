@@ -22,6 +22,7 @@ from duetime.model.triggers.combined import AtMost, Between, Except, Intersectio
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
+from duetime.model.triggers.working_days import Rolled, WorkingDay
 
 BEGIN = from_datetime(datetime(2025, 1, 1, tzinfo=UTC))
 DAY = 86_400 * SECOND
@@ -67,7 +68,14 @@ RRULES = st.builds(
     start=INSTANTS,
     tz=ZONES,
 )
-LEAVES: st.SearchStrategy[Trigger] = CRONS | EVERIES | STEPS | ATS | RRULES
+WORKING_DAYS = st.builds(
+    WorkingDay,
+    nth=st.integers(1, 20) | st.integers(-20, -1),
+    at=st.integers(0, 86_399),
+    calendar=st.builds(Weekdays, days=WEEKDAYS),
+    tz=ZONES,
+)
+LEAVES: st.SearchStrategy[Trigger] = CRONS | EVERIES | STEPS | ATS | RRULES | WORKING_DAYS
 
 WINDOWS = (
     st.tuples(st.integers(0, 86_399), st.integers(1, 86_399))
@@ -78,17 +86,21 @@ WINDOWS = (
         )
     )
 )
+DATES = st.tuples(st.dates(date(2025, 1, 1), date(2027, 6, 1)), st.sampled_from(["", "Midsummer"]))
 HOLIDAYS = st.builds(
-    Holidays,
-    dates=st.lists(
-        st.tuples(st.dates(date(2025, 1, 1), date(2027, 6, 1)), st.sampled_from(["", "Midsummer"])),
-        min_size=1,
-        max_size=20,
-    ).map(tuple),
-    tz=st.none() | ZONES,
+    Holidays, dates=st.lists(DATES, min_size=1, max_size=20).map(tuple), tz=st.none() | ZONES
 )
 SPANS = st.tuples(INSTANTS, st.integers(1, 100)).map(
     lambda at: SingleBlackout(start=at[0], end=at[0] + at[1] * DAY // 7)
+)
+WHOLE_DAYS: st.SearchStrategy[Calendar] = (
+    st.builds(Weekdays, days=WEEKDAYS)
+    | st.builds(Holidays, dates=st.lists(DATES, min_size=1, max_size=40).map(tuple))
+    | st.builds(
+        lambda days, dates: Weekdays(days=days) | Holidays(dates=tuple(dates)),
+        WEEKDAYS,
+        st.lists(DATES, min_size=1, max_size=40),
+    )
 )
 CALENDARS: st.SearchStrategy[Calendar] = st.recursive(
     WINDOWS | HOLIDAYS | SPANS | st.builds(Weekdays, days=WEEKDAYS, tz=st.none() | ZONES),
@@ -109,6 +121,7 @@ def wrapped(inner: st.SearchStrategy[Trigger]) -> st.SearchStrategy[Trigger]:
         st.builds(Except, inner, CALENDARS)
         | st.builds(lambda trigger, at: Between(trigger, at[0], at[0] + at[1] * DAY), inner, spans)
         | st.builds(Between, inner, st.none(), INSTANTS)
+        | st.builds(Rolled, inner, WHOLE_DAYS, st.sampled_from(["next", "previous"]))
         | st.builds(Jitter, inner, st.integers(1_000, DAY), st.sampled_from(["", "nightly"]))
     )
 
@@ -119,6 +132,22 @@ UNLIMITED: st.SearchStrategy[Trigger] = st.recursive(
     max_leaves=6,
 )
 TRIGGERS: st.SearchStrategy[Trigger] = UNLIMITED | st.builds(AtMost, UNLIMITED, st.integers(1, 1_000))
+
+
+class Slow(Trigger):
+    """A rule that nothing is known of but its occurrences: seconds with a remainder, which no other rule shares."""
+
+    def __init__(self, length: int, rest: int) -> None:
+        self.length, self.rest = length, rest
+
+    def after(self, instant: int) -> int:
+        return ((instant - self.rest) // self.length + 1) * self.length + self.rest
+
+    def describe(self) -> str:
+        return f"each {self.length} with {self.rest}"
+
+    def __hash__(self) -> int:
+        return self.rest
 
 
 def walk(trigger: Trigger, after: int, *, until: int | None = None, most: int = 200) -> list[int]:

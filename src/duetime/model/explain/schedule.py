@@ -27,6 +27,7 @@ from duetime.model.triggers.base import NoOccurrence, Trigger
 from duetime.model.triggers.combined import Between, CombinedTrigger, Except
 from duetime.model.triggers.preview import clock_change_note
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_if_readable
+from duetime.model.triggers.working_days import Rolled
 
 MOST_TOLD = 5
 """How many records of the time that was asked about are told."""
@@ -351,6 +352,11 @@ def taken_away(facts: ScheduleFacts, trigger: Trigger, window: TimeRange) -> str
                 found = taken_away(facts, part, window)
             case Except(calendar=calendar) if (why := calendar.why(occurrence)) is not None:
                 found = f"Its calendar excludes {facts.moment(occurrence)}: {why}."
+            case Rolled() if (moved := trigger.moved(occurrence)) != occurrence:
+                why = trigger.calendar.why(occurrence)
+                found = (
+                    f"Its occurrence at {facts.moment(occurrence)} is moved to {facts.moment(moved)}: {why}."
+                )
             case Between(start=int(start)) if occurrence < start:
                 found = f"It does not begin before {facts.moment(start)}."
             case Between(end=int(end)) if occurrence > end:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 from duetime.errors import InvalidTime, InvalidTrigger
 from duetime.model.text import shown
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from duetime.model.time import Duration
     from duetime.model.triggers.calendars import Calendar
     from duetime.model.triggers.combined import AtMost, Between, Except, Intersection, Jitter, Union
+    from duetime.model.triggers.working_days import Rolled
 
 
 MOST_SEARCH_STEPS = 10_000
@@ -199,6 +200,12 @@ class Trigger(Protocol):
         from duetime.model.triggers.combined import Except
 
         return Except(self, calendar)
+
+    def roll(self, calendar: Calendar, *, to: Literal["next", "previous"] = "next") -> Rolled:
+        """Return this rule with what falls on the days of a calendar moved to the next or previous working day."""
+        from duetime.model.triggers.working_days import Rolled
+
+        return Rolled(self, calendar, to)
 
     def between(self, start: datetime | None = None, end: datetime | None = None) -> Between:
         """Return this rule from an aware `start` to an aware `end`, both included."""

@@ -263,7 +263,7 @@ class DailyBlackout(WallCalendar):
         for name, value, high in (("start", self.start, DAY_SECONDS - 1), ("end", self.end, DAY_SECONDS)):
             check_whole(value, what=name, low=0, high=high, expected="a second of the day")
         if self.start == self.end:
-            text = f"a blackout from {_time_of_day(self.start)} until {_time_of_day(self.end)} is empty"
+            text = f"a blackout from {time_of_day(self.start)} until {time_of_day(self.end)} is empty"
             raise InvalidTrigger(f"{text}; to exclude whole days use weekdays('SAT', 'SUN')")
         set_fields(self, days=_checked_weekdays(self.days))
         if (self.start, self.end, len(self.days)) == (0, DAY_SECONDS, _WEEK):
@@ -291,7 +291,7 @@ class DailyBlackout(WallCalendar):
         return f"{self._hours()}{days}{self._in_zone(known_tz)}"
 
     def _hours(self) -> str:
-        return f"between {_time_of_day(self.start)} and {_time_of_day(self.end)}"
+        return f"between {time_of_day(self.start)} and {time_of_day(self.end)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +337,8 @@ def read_time_of_day(value: object, *, what: str) -> int:
     raise InvalidTrigger(f"{what} must be a time of day such as '22:00' or a datetime, not {shown(value)}")
 
 
-def _time_of_day(second: int) -> str:
+def time_of_day(second: int) -> str:
+    """Say a second of the day, such as `22:00`."""
     hours, rest = divmod(second, 3600)
     minutes, seconds = divmod(rest, 60)
     return f"{hours:02}:{minutes:02}:{seconds:02}" if seconds else f"{hours:02}:{minutes:02}"

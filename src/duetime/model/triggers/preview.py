@@ -12,6 +12,7 @@ from duetime.model.triggers.combined import CombinedTrigger
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps
 from duetime.model.triggers.rrule import RRule
+from duetime.model.triggers.working_days import WorkingDay
 from duetime.model.triggers.zones import DAY_SECONDS, OffsetPeriod, Zone, shown_wall, wall_second_at, zone
 
 
@@ -24,7 +25,7 @@ def clock_change_note(trigger: Trigger, occurrence: Instant) -> str | None:
         return next(filter(None, notes), None)
     if isinstance(trigger, Cron):
         return _cron_note(trigger, occurrence // SECOND)
-    if isinstance(trigger, (CalendarSteps, RRule)):
+    if isinstance(trigger, (CalendarSteps, RRule, WorkingDay)):
         return _fixed_note(trigger, occurrence // SECOND)
     return None
 
@@ -48,17 +49,19 @@ def _cron_note(rule: Cron, second: int) -> str | None:
     return f"{text}; {'runs' if missing == 1 else 'they run once,'} at {_clock(wall)}"
 
 
-def _fixed_note(rule: CalendarSteps | RRule, second: int) -> str | None:
+def _fixed_note(rule: CalendarSteps | RRule | WorkingDay, second: int) -> str | None:
     place = zone(rule.tz)
     period = place.period_at(second)
     wall = second + period.offset
     repeats = isinstance(rule, RRule) and rule.repeats
     if (note := _twice_note(place, period, wall, repeats=repeats)) is not None:
         return note
-    if rule.start is None or second != period.start or repeats:
+    if second != period.start or repeats:
         return None
-    if isinstance(rule, RRule):
+    if isinstance(rule, (RRule, WorkingDay)):
         meant = rule.first_from(period.seen)
+    elif rule.start is None:
+        meant = None
     else:
         meant = period.seen + (wall_second_at(place, rule.start) - rule.past - period.seen) % DAY_SECONDS
     return None if meant is None or meant >= wall else f"{_missing(meant, wall)}; runs at {_clock(wall)}"

@@ -23,10 +23,11 @@ from duetime.model.triggers.combined import DEEPEST_TRIGGER, MOST_TRIGGER_PARTS
 from duetime.model.triggers.cron import Cron
 from duetime.model.triggers.every import CalendarSteps, Every
 from duetime.model.triggers.rrule import RRule
+from duetime.model.triggers.working_days import Rolled, WorkingDay
 
 _TRIGGERS = (
     Cron, Every, CalendarSteps, RRule, At, combined.Union, combined.Intersection, combined.Except, combined.Between,
-    combined.AtMost, combined.Jitter,
+    combined.AtMost, combined.Jitter, WorkingDay, Rolled,
 )  # fmt: skip
 _CALENDARS = (calendars.Holidays, calendars.Weekdays, calendars.DailyBlackout, calendars.SingleBlackout)
 _READERS: dict[str, dict[object, Callable[..., Any]]] = {

@@ -211,6 +211,14 @@ def first_after_wall(
     return found if found <= LATEST else None
 
 
+def instant_of_wall(place: Zone, wall: int) -> Instant:
+    """Return when the clock first reaches or passes a wall second."""
+    period = place.period_at(wall - DAY_SECONDS)
+    while wall - period.offset >= period.end:
+        period = place.period_at(period.end)
+    return max(wall - period.offset, period.start) * SECOND
+
+
 def wall_second_at(place: Zone, instant: Instant) -> int:
     """Return the wall second that the clock shows at `instant`."""
     second = instant // SECOND

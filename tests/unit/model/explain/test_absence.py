@@ -84,6 +84,15 @@ def test_a_calendar_that_excludes_the_time_is_told_with_its_reason() -> None:
     assert "Its calendar" not in told(trigger=NIGHTLY - weekends(), asked=SUNDAY.replace(hour=4))
 
 
+def test_an_occurrence_that_is_moved_to_a_working_day_is_told_with_where_to() -> None:
+    text = told(trigger=NIGHTLY.roll(weekends()))
+    assert (
+        "Its occurrence at 2026-11-15 03:00:00 Europe/Berlin is moved to 2026-11-16 03:00:00 Europe/Berlin: "
+        "2026-11-15 is a Sunday." in text
+    )
+    assert "is moved" not in told(trigger=NIGHTLY.roll(weekends()), asked=SUNDAY.replace(hour=4))
+
+
 def test_a_calendar_deep_in_a_trigger_is_found() -> None:
     rule = (cron("0 9 * * *", tz=BERLIN) | (NIGHTLY - weekends())).at_most(1_000)
     assert "Its calendar excludes 2026-11-15 03:00:00 Europe/Berlin" in told(trigger=rule)

@@ -13,7 +13,7 @@ from duetime.model.time import LATEST, SECOND, from_datetime, to_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.calendars import days_off
 from tests.support.profiles import tries
-from tests.support.triggers import DAY, INSTANTS, UNLIMITED, moment, walk
+from tests.support.triggers import DAY, INSTANTS, UNLIMITED, Slow, moment, walk
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START = datetime(2025, 1, 1, 2, 30, tzinfo=BERLIN)
@@ -117,19 +117,3 @@ def test_a_list_goes_on_over_any_gap_that_can_be_searched_and_else_says_so() -> 
     # Nor is an earlier one taken for the last, where a later one may have been missed.
     rule = unknown | at(moment("2029-12-31T00:00:01"))
     assert rule.previous_before(moment("2030-01-01")) is None
-
-
-class Slow(Trigger):
-    """A rule that nothing is known of but its occurrences: seconds with a remainder, which no other rule shares."""
-
-    def __init__(self, length: int, rest: int) -> None:
-        self.length, self.rest = length, rest
-
-    def after(self, instant: int) -> int:
-        return ((instant - self.rest) // self.length + 1) * self.length + self.rest
-
-    def describe(self) -> str:
-        return f"each {self.length} with {self.rest}"
-
-    def __hash__(self) -> int:
-        return self.rest

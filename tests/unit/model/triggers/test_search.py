@@ -18,6 +18,7 @@ from duetime.model.triggers.cron import Cron, cron
 from duetime.model.triggers.every import every
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.specs import trigger_from_spec
+from duetime.model.triggers.working_days import Rolled
 from tests.support.profiles import tries
 from tests.support.triggers import BEGIN, DAY, INSTANTS, LEAVES, several, walk, wrapped
 
@@ -44,19 +45,21 @@ COMBINED: st.SearchStrategy[Trigger] = st.recursive(
 
 def everything(trigger: Trigger, after: int, until: int) -> set[int]:
     """Return all occurrences in `after < occurrence <= until`, by walking each simple trigger alone."""
-    if isinstance(trigger, Union):
-        return set().union(*(everything(part, after, until) for part in trigger.parts))
-    if isinstance(trigger, Intersection):
-        return set.intersection(*(everything(part, after, until) for part in trigger.parts))
+    if isinstance(trigger, (Union, Intersection)):
+        parts = [everything(part, after, until) for part in trigger.parts]
+        return set.union(*parts) if isinstance(trigger, Union) else set.intersection(*parts)
     if isinstance(trigger, Except):
         inner = everything(trigger.trigger, after, until)
         return {at for at in inner if trigger.calendar.until(at) is None}
     if isinstance(trigger, Between):
         start, end = trigger.start or 0, LATEST if trigger.end is None else trigger.end
         return {at for at in everything(trigger.trigger, after, until) if start <= at <= end}
+    if isinstance(trigger, Rolled):
+        sources = everything(trigger.trigger, after - 60 * DAY, until + 60 * DAY)
+        return {moved for at in sources if after < (moved := trigger.moved(at)) <= until}
     if isinstance(trigger, TriggerWrapper):
         return everything(trigger.trigger, after, until)
-    return {*walk(trigger, after, until=until, most=10_000)}
+    return {*walk(trigger, after, until=until, most=100_000)}
 
 
 @tries(1)
