@@ -27,13 +27,13 @@ def greet(name: str) -> str:
 
 if __name__ == "__main__":
     LOGGING
-    scheduler.run(concurrency=5)
+    scheduler.run(concurrency=5OPTIONS)
 """
 
 
 @contextmanager
-def script(folder: Path, logging: str = "pass") -> Iterator[subprocess.Popen[str]]:
-    folder.joinpath("shop.py").write_text(SCRIPT.replace("LOGGING", logging))
+def script(folder: Path, logging: str = "pass", options: str = "") -> Iterator[subprocess.Popen[str]]:
+    folder.joinpath("shop.py").write_text(SCRIPT.replace("LOGGING", logging).replace("OPTIONS", options))
     with subprocess.Popen(
         [sys.executable, "shop.py"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
@@ -61,3 +61,19 @@ def test_a_script_that_has_said_where_logs_go_is_obeyed(folder: Path) -> None:
         assert until(process, "stop with Ctrl-C").startswith("MINE ")
         os.kill(process.pid, signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+def test_a_script_may_work_in_several_processes(folder: Path) -> None:
+    with script(folder, options=", processes=2, max_jobs=1") as process:
+        until(process, "supervising 2 workers")
+        for name in ("Ann", "Bob", "Eve"):
+            job_id = duetime("enqueue", "shop:scheduler", "shop.greet", f"name={name}").stdout.strip()
+            until(process, f"job {job_id} of shop.greet succeeded")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+
+
+def test_a_program_that_is_no_file_cannot_be_started_in_several_processes() -> None:
+    code = "from duetime import Scheduler; Scheduler('sqlite://').run(processes=2)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "ConfigError: processes and reload start this program anew" in ended.stderr

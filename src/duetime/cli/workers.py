@@ -24,9 +24,11 @@ from duetime.cli.command import (
 from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
+from duetime.runtime.options import worker_options
 from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.supervisor import supervise
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -249,11 +251,22 @@ def log_options(command: F) -> F:
 )
 @click.option("--burst", is_flag=True, help="Run what is due, then end.")
 @option("--max-jobs", "N", "End after this many jobs.")
+@click.option(
+    "--processes", type=int, default=1, help="How many processes work; those that die are replaced."
+)
+@click.option("--reload", is_flag=True, help="Start anew when a Python file below this folder changes.")
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
 @log_options
 def worker(
-    *, target: str, queues: tuple[str, ...], no_schedules: bool, no_job_logs: bool, **given: Any
+    *,
+    target: str,
+    queues: tuple[str, ...],
+    no_schedules: bool,
+    no_job_logs: bool,
+    processes: int,
+    reload: bool,
+    **given: Any,
 ) -> None:
     """Run due jobs and fire schedules until stopped.
 
@@ -271,6 +284,12 @@ def worker(
     settings: dict[str, Any] = {"schedules": not no_schedules, "capture_logs": not no_job_logs}
     settings["queues"] = dict(map(_read_queue_limit, queues)) or None
     configure_logging(given.pop("log_level"), given.pop("log_format"))
+    worker_options(**settings, **given)
+    if not reload:
+        load_scheduler(target)  # What is wrong with it is said once, and not by each process.
+    code = supervise(processes, reload=reload)
+    if code is not None:
+        raise click.exceptions.Exit(code)
     run_until_stopped(load_scheduler(target), cast("WorkerSettings", settings | given))
 
 

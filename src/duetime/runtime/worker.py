@@ -120,6 +120,11 @@ class Worker:
         ending = self._begin_to_stop()
         return None if ending is None else await asyncio.shield(ending)
 
+    @property
+    def used_up(self) -> bool:
+        """Whether it has run as many jobs as it was to run."""
+        return self._slots.starts == 0
+
     async def asked_to_stop(self) -> None:
         """Wait until the worker stops by itself: told by a command, or because it has run what it was to run."""
         await self._told_to_stop.wait()

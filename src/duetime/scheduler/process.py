@@ -23,6 +23,13 @@ from duetime.runtime.options import QueueLimits, WorkerOptions
 from duetime.runtime.settling.job_log import RECORD_FIELDS, log as job_log
 from duetime.runtime.worker import Worker
 from duetime.scheduler.lookup import check_not_moved
+from duetime.scheduler.supervisor import (
+    EXIT_CODE_OF_SIGNAL,
+    START_ANOTHER,
+    STOP_SIGNALS,
+    heed_supervisor,
+    is_supervised,
+)
 
 if TYPE_CHECKING:
     from duetime.scheduler.scheduler import Scheduler
@@ -31,9 +38,7 @@ log = logging.getLogger("duetime.cli")
 
 LogFormat: TypeAlias = Literal["console", "json"]
 
-_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _SIGNALS_TO_EXIT_AT_ONCE = 3
-_EXIT_CODE_OF_SIGNAL = 128
 _UNFINISHED = 1
 """The exit code of a process with jobs that would not end."""
 
@@ -102,24 +107,28 @@ def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
         log.warning("this scheduler has no tasks; import the modules that define them where it is made")
     settings = {"dedicated": True, **settings}
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        if unfinished := runner.run(_work(scheduler, settings)):
+        worker = runner.run(_work(scheduler, settings))
+        if unfinished := worker.stats().running:
             log.error("%s did not end; this process ends all the same", counted(unfinished, "job"))
             logging.shutdown()
             os._exit(_UNFINISHED)
+    if worker.used_up and is_supervised():
+        sys.exit(START_ANOTHER)
 
 
-async def _work(scheduler: Scheduler, settings: WorkerSettings) -> int:
-    """Run a worker until it is stopped and return how many of its jobs would not end."""
+async def _work(scheduler: Scheduler, settings: WorkerSettings) -> Worker:
+    """Run a worker until it is stopped."""
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running:
             log.info(
                 "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
             )
             signals.stop(running)
+            heed_supervisor(lambda: running.ask_to_stop(now=False))
             await running.asked_to_stop()
     if running.lost is not None:
         raise running.lost
-    return running.stats().running
+    return running
 
 
 def _doing(settings: WorkerSettings) -> str:
@@ -146,7 +155,7 @@ class StopSignals:
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         # Not loop.add_signal_handler, which Windows lacks and which a blocked loop would never call.
-        self._before = {number: signal.signal(number, self._caught) for number in _STOP_SIGNALS}
+        self._before = {number: signal.signal(number, self._caught) for number in STOP_SIGNALS}
         return self
 
     def __exit__(self, *exc_info: object) -> None:
@@ -163,7 +172,7 @@ class StopSignals:
         del frame
         self._count += 1
         if self._count >= _SIGNALS_TO_EXIT_AT_ONCE:
-            os._exit(_EXIT_CODE_OF_SIGNAL + number)
+            os._exit(EXIT_CODE_OF_SIGNAL + number)
         self._loop.call_soon_threadsafe(self._act, self._count, signal.Signals(number).name)
 
     def _act(self, count: int, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cached_property, partial
@@ -39,6 +40,7 @@ from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
 from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.supervisor import supervise
 from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
     AnyFunction,
@@ -284,15 +286,27 @@ class Scheduler:
         async with self.worker(**settings):
             yield
 
-    def run(self, *, log_level: str = "info", **settings: Unpack[WorkerSettings]) -> None:
+    def run(
+        self,
+        *,
+        log_level: str = "info",
+        processes: int = 1,
+        reload: bool = False,
+        **settings: Unpack[WorkerSettings],
+    ) -> None:
         """Work until SIGINT or SIGTERM: what a script ends with, `if __name__ == "__main__": scheduler.run()`.
 
         Running jobs have the grace time to end; a second signal cancels them. What is logged goes to standard error,
-        unless the script has said where.
+        unless the script has said where. With several processes, or `reload`, the script runs anew in each of them.
         """
         if not logging.getLogger().handlers:
             configure_logging(log_level)
-        run_until_stopped(self, settings)
+        worker_options(**settings)  # Refused here, and not in each process.
+        code = supervise(processes, reload=reload)
+        if code is None:
+            run_until_stopped(self, settings)
+        elif code:
+            sys.exit(code)
 
     def make_store(self) -> Store:
         """Return a store of this scheduler that is not open yet."""

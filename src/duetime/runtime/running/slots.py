@@ -31,7 +31,8 @@ class Slots:
         """How many more jobs may start."""
         self._withheld = total - self.free
         """How many slots stay empty because no more jobs may start."""
-        self._starts = starts
+        self.starts = starts
+        """How many more jobs may start in all; `None` for any number."""
         self.on_last: Callable[[], object] = lambda: None
         """Called when the last job that may start takes its slot."""
         self.cpu_tasks: frozenset[str] = frozenset()
@@ -82,15 +83,15 @@ class Slots:
             self._by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
             self._children_taken += 1
-        if self._starts is not None:
-            self._starts -= 1
-            if not self._starts:
+        if self.starts is not None:
+            self.starts -= 1
+            if not self.starts:
                 self.on_last()
         return True
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot, unless no more jobs may start."""
-        if self._starts is None or self.free < self._starts:
+        if self.starts is None or self.free < self.starts:
             self.free += 1
         else:
             self._withheld += 1
