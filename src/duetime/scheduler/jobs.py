@@ -33,9 +33,9 @@ from duetime.model.time import (
     to_datetime,
 )
 from duetime.model.worker import CommandKind, NewCommand
+from duetime.runtime.codec.json_values import ENCODE_ERRORS, encode_in_order
+from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.json_values import ENCODE_ERRORS, encode_in_order
-from duetime.runtime.running.results import result_decoder
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_job, find_task, growing_pauses, job_not_found

@@ -21,10 +21,10 @@ from duetime.model.text import check_name, shown
 from duetime.model.time import EARLIEST, Instant, Micros
 from duetime.model.triggers.base import Trigger, check_comes, check_pace
 from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
+from duetime.runtime.codec.results import check_result_type
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.results import check_result_type
 
 
 @dataclass(frozen=True, slots=True)

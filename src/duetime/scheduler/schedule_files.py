@@ -35,7 +35,7 @@ from duetime.model.task import TaskOptions
 from duetime.model.text import MAX_DEPTH, beyond_bounds, check_choice, is_deeper, shown
 from duetime.model.time import Instant
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.handler import Handler
 from duetime.scheduler.lookup import find_task, schedule_not_found
 from duetime.scheduler.registry import ScheduleDefinition, TriggerPolicy

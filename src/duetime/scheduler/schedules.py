@@ -35,8 +35,8 @@ from duetime.model.time import Duration, Instant, from_datetime, parse_duration,
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.specs import schedule_trigger, trigger_from_text
+from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.running.results import result_decoder
 from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle

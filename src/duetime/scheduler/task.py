@@ -20,9 +20,9 @@ from duetime.model.job import JobTerms, NewJob
 from duetime.model.states import State
 from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
 from duetime.model.text import shown
+from duetime.runtime.codec.json_values import read_text
+from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.json_values import read_text
-from duetime.runtime.running.results import result_decoder
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.portal import BlockingPortal
 

@@ -13,8 +13,8 @@ import msgspec
 
 from duetime.errors import InvalidArguments
 from duetime.model.text import counted
+from duetime.runtime.codec.json_values import encode_json
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.json_values import encode_json
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler

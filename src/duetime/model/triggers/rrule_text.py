@@ -117,8 +117,8 @@ def last_instant(parts: Mapping[str, str], tz: str) -> Instant:
 
 def _read_dates(name: str, line: str) -> Iterator[ListedDate]:
     head, _, values = line.partition(":")
-    options = dict(option.strip().partition("=")[::2] for option in head.split(";")[1:])
-    given = {key.upper(): value.strip('"') for key, value in options.items()}
+    options = [option.strip().partition("=") for option in head.split(";")[1:]]
+    given = {key.upper(): value.strip('"') for key, _, value in options}
     kind = given.pop("VALUE", "").upper()
     tz = given.pop("TZID", None)
     if given or kind not in ("", "DATE", "DATE-TIME"):

@@ -18,8 +18,8 @@ from duetime.model.outcome import (
     Succeeded,
 )
 from duetime.model.time import Micros, describe_duration
+from duetime.runtime.codec.results import encode_result
 from duetime.runtime.error_text import describe_error, describe_text, describe_traceback
-from duetime.runtime.running.results import encode_result
 
 _NO_RESULT: Final = Succeeded()
 """What most calls come to."""

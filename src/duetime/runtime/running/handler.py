@@ -18,7 +18,7 @@ from duetime.model.job import JobTerms
 from duetime.model.limits import gate_name
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.task import TaskOptions
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

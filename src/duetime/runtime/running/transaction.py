@@ -12,8 +12,8 @@ from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, Transac
 from duetime.model.job import Claim
 from duetime.model.outcome import Failed, Interrupted, Settlement, Succeeded, succeed
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
+from duetime.runtime.codec.results import encode_result
 from duetime.runtime.error_text import describe_error, describe_traceback
-from duetime.runtime.running.results import encode_result
 from duetime.runtime.running.run import Run
 from duetime.runtime.service import WorkerContext
 from duetime.stores.base import HandlerTransaction

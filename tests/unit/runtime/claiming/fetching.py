@@ -12,8 +12,8 @@ from duetime.model.outcome import Outcome, Released
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.claiming.fetcher import Fetcher
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import RunSpeed, Slots

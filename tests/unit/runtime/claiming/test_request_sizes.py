@@ -7,7 +7,7 @@ from typing import cast
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND
 from duetime.runtime.claiming.fetcher import Fetcher, TaskGroup
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
 from tests.unit.runtime.claiming.fetching import idle_fetcher

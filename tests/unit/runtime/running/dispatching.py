@@ -10,9 +10,9 @@ from typing import Any, cast
 from duetime.model.outcome import Settlement
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
-from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler

@@ -13,7 +13,7 @@ from duetime.model.outcome import Succeeded
 from duetime.model.reports import Progress
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND, from_datetime
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.context import JobContext, current_job
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler

@@ -17,7 +17,7 @@ from duetime.model.outcome import (
 )
 from duetime.model.task import TaskOptions
 from duetime.model.time import MILLISECOND, SECOND
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, StopCause

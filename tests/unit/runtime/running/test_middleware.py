@@ -13,7 +13,7 @@ from duetime.errors import InvalidTask, JobFailed
 from duetime.model.outcome import Cancelled, Failed, Outcome, Snoozed, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.model.time import MILLISECOND, SECOND
-from duetime.runtime.running.arguments import Arguments
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.executor import (
     Executor,
     Middleware,

@@ -14,8 +14,8 @@ import pytest
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Outcome, Released, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND
+from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.identity import is_gone
-from duetime.runtime.running.arguments import Arguments
 from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.executor import Executor, ThreadRunner

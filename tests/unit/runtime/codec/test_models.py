@@ -28,8 +28,8 @@ from pydantic import (
 
 from duetime import Scheduler
 from duetime.errors import InvalidArguments, InvalidTask
-from duetime.runtime.running.arguments import Arguments
-from duetime.runtime.running.results import encode_result, result_decoder
+from duetime.runtime.codec.arguments import Arguments
+from duetime.runtime.codec.results import encode_result, result_decoder
 from duetime.scheduler.task import read_arguments
 
 T = TypeVar("T")

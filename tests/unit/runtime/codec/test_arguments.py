@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from duetime.errors import InvalidArguments, InvalidTask, PayloadTooLarge
-from duetime.runtime.running.arguments import MAX_PAYLOAD, Arguments
-from duetime.runtime.running.results import encode_result
+from duetime.runtime.codec.arguments import MAX_PAYLOAD, Arguments
+from duetime.runtime.codec.results import encode_result
 
 if TYPE_CHECKING:
     from collections import OrderedDict

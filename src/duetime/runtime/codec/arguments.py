@@ -11,7 +11,7 @@ import msgspec
 
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
 from duetime.model.text import MAX_DEPTH, beyond_bounds
-from duetime.runtime.running.json_values import (
+from duetime.runtime.codec.json_values import (
     ENCODE_ERRORS,
     custom_types,
     encode_in_order,
@@ -22,7 +22,7 @@ from duetime.runtime.running.json_values import (
     plain_values,
     readable_type,
 )
-from duetime.runtime.running.round_trip import NO_NAN, change_finders, find_nan
+from duetime.runtime.codec.round_trip import NO_NAN, change_finders, find_nan
 
 if TYPE_CHECKING:
     from collections import OrderedDict

@@ -12,7 +12,7 @@ import msgspec
 import msgspec.inspect
 
 from duetime.model.text import shown
-from duetime.runtime.running.json_values import is_model, readable_type, type_parts
+from duetime.runtime.codec.json_values import is_model, readable_type, type_parts
 
 NO_NAN = "JSON has no NaN or infinity"
 

@@ -13,8 +13,8 @@ import msgspec
 from duetime.errors import InvalidTask
 from duetime.model.outcome import Cancel, Retry, Snooze
 from duetime.model.text import beyond_bounds
-from duetime.runtime.running.arguments import MAX_PAYLOAD
-from duetime.runtime.running.json_values import (
+from duetime.runtime.codec.arguments import MAX_PAYLOAD
+from duetime.runtime.codec.json_values import (
     ENCODE_ERRORS,
     custom_types,
     encode_json,
@@ -24,7 +24,7 @@ from duetime.runtime.running.json_values import (
     plain_values,
     readable_type,
 )
-from duetime.runtime.running.round_trip import find_nan
+from duetime.runtime.codec.round_trip import find_nan
 
 _STORABLE: Final = (dict, Cancel, Retry, Snooze)
 """Whose subclasses msgspec writes, and what a handler may return to say something else."""
