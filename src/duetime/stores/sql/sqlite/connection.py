@@ -34,7 +34,7 @@ from duetime.stores.sql.driver import (
     play,
 )
 from duetime.stores.sql.sqlite.errors import StrPath, has_moved_on, is_busy, met_no_text, translate
-from duetime.stores.sql.sqlite.lock_holders import refuse_own_transaction
+from duetime.stores.sql.sqlite.lock_holders import warn_of_own_transaction
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ _SHORTEST_PAUSE: Final = 0.0002
 _LONGEST_PAUSE: Final = 0.001
 _LONGEST_WAIT: Final = 10.0
 """How long others may keep us from writing before we give up, in seconds."""
-_BETWEEN_LOOKS: Final = 0.9
+_BEFORE_LOOK: Final = 0.9
 """Seconds of waiting after which to look whether it is this process that keeps us from writing."""
 _MOST_SCRIPTS: Final = 64
 _MOST_CHANGES: Final = 2_000
@@ -106,17 +106,18 @@ def become_writer(
 def wait_to_write(execute: Callable[[], T], *, timeout: float, look: Callable[[], object] = int) -> T:
     """Do something as soon as no other connection is in the way; raise `StoreUnavailable` after a time.
 
-    `look` is called while it waits, about once a second, and may raise what makes waiting useless.
+    `look` is called once, when it has waited for about a second.
     """
-    began = looked = time.monotonic()
+    began = time.monotonic()
+    look_at = began + _BEFORE_LOOK
     while True:
         try:
             return execute()
         except sqlite3.OperationalError as error:
             time.sleep(pause_for_writers(error, began=began, timeout=timeout))
-            if time.monotonic() - looked > _BETWEEN_LOOKS:
+            if time.monotonic() > look_at:
                 look()
-                looked = time.monotonic()
+                look_at = math.inf
 
 
 def pause_for_writers(error: sqlite3.OperationalError, *, began: float, timeout: float) -> float:
@@ -130,7 +131,7 @@ def pause_for_writers(error: sqlite3.OperationalError, *, began: float, timeout:
     if time.monotonic() - began > timeout:
         raise StoreUnavailable(
             f"another transaction, of this process or another one, has kept the database locked for {timeout:.0f} "
-            "seconds; end what holds it"
+            "seconds (to store a job in it, use options(tx=...)); end what holds it"
         ) from error
     return random.uniform(_SHORTEST_PAUSE, _LONGEST_PAUSE)
 
@@ -171,7 +172,7 @@ class ConnectionThread:
         """`look` is called before each answer; if it raises `StoreLost`, that is the answer. `tell` gives hints."""
         self._connect = connect
         self._path = path
-        self._refuse: Callable[[], object] = int if path is None else partial(refuse_own_transaction, path)
+        self._warn: Callable[[], object] = int if path is None else partial(warn_of_own_transaction, path)
         self._look = look
         self._tell = tell
         self._pid = os.getpid()
@@ -336,9 +337,9 @@ class ConnectionThread:
         self._writing = request.grouped
         try:
             if alone:
-                _run_alone(connection, request, self._refuse)
+                _run_alone(connection, request, self._warn)
             else:
-                _run_group(connection, done, backlog, self._refuse)
+                _run_group(connection, done, backlog, self._warn)
         finally:
             if request.grouped:
                 self._wrote_at = time.monotonic()
@@ -380,13 +381,13 @@ class ConnectionThread:
 
 
 def _run_alone(
-    connection: sqlite3.Connection, request: ConnectionRequest, refuse: Callable[[], object]
+    connection: sqlite3.Connection, request: ConnectionRequest, warn: Callable[[], object]
 ) -> None:
     """Run what only reads, or one statement that is a transaction by itself."""
     try:
         _visit("before", [request])
         work = partial(request.work, connection)
-        request.result = wait_to_write(work, timeout=_LONGEST_WAIT, look=refuse)
+        request.result = wait_to_write(work, timeout=_LONGEST_WAIT, look=warn)
         _visit("after", [request])
     except BaseException as error:  # noqa: BLE001 -- raised to the caller
         request.error = error
@@ -396,11 +397,11 @@ def _run_group(
     connection: sqlite3.Connection,
     group: list[ConnectionRequest],
     backlog: deque[ConnectionRequest | None],
-    refuse: Callable[[], object],
+    warn: Callable[[], object],
 ) -> None:
     """Run a group of one request in a transaction, and add those of the backlog that may share it while it is small."""
     try:
-        become_writer(connection, timeout=_LONGEST_WAIT, look=refuse)
+        become_writer(connection, timeout=_LONGEST_WAIT, look=warn)
         before, request = connection.total_changes, group[0]
         try:
             request.result = request.work(connection)
@@ -417,7 +418,7 @@ def _run_group(
             # Each in a transaction of its own, so that one that fails does so alone.
             connection.execute("ROLLBACK")
             for request in group:
-                _run_group(connection, [request], deque(), refuse)
+                _run_group(connection, [request], deque(), warn)
             return
         _visit("before", group)
         connection.execute("COMMIT")

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from duetime.errors import StoreUnavailable
 from duetime.stores.sql.sqlite.errors import StrPath
 
 _LOCKS: Final = "/proc/locks"
 _WRITER = range(120, 121)
 _READ_MARKS = range(124, 128)
 """The bytes of the file `-shm` that the writer locks, and those that readers of the log lock."""
+
+_log = logging.getLogger("duetime.store")
 
 lent: Final[set[object]] = set()
 """The handlers' transactions that are open in this process: these may keep others from writing for seconds."""
@@ -33,17 +35,24 @@ def readers(path: StrPath) -> list[str]:
     return sorted({lock.process for lock in _locks(path) if lock.covers(_READ_MARKS)})
 
 
-def refuse_own_transaction(path: StrPath) -> None:
-    """Raise `StoreUnavailable` where a transaction of this process, but no handler's, keeps others from writing.
+def own_transaction(path: StrPath) -> str | None:
+    """Return what to say where a transaction of this process, but no handler's, keeps others from writing.
 
     To wait for it may be in vain: it may be that of the very caller who waits.
     """
     me = str(os.getpid())
-    if not lent and any(lock.process == me and lock.covers(_WRITER) for lock in _locks(path)):
-        raise StoreUnavailable(
-            f"a transaction of this process keeps {path} locked; store the job in it: options(tx=...) with its "
-            "connection or session, or end it before you enqueue"
-        )
+    if lent or not any(lock.process == me and lock.covers(_WRITER) for lock in _locks(path)):
+        return None
+    return (
+        f"a transaction of this process keeps {path} locked; to store a job in it, use options(tx=...) with its "
+        "connection or session, else end it before you enqueue"
+    )
+
+
+def warn_of_own_transaction(path: StrPath) -> None:
+    """Log it while someone waits for such a transaction."""
+    if (text := own_transaction(path)) is not None:
+        _log.warning("%s", text)
 
 
 def _locks(path: StrPath) -> Iterator[_Lock]:
