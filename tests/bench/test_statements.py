@@ -27,7 +27,7 @@ SLOTS = 50
 BATCHES = 4
 
 SETTLE = ("settle", "succeed")
-OPEN = ("has_schema", "schema_version", "register", "retire", "drop_commands")
+OPEN = ("tables", "schema_version", "register", "retire", "drop_commands")
 """What a worker sends once."""
 BEAT = ("pulse", "held_by")
 """What one heartbeat sends."""

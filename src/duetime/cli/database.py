@@ -1,7 +1,8 @@
-"""Commands about the database itself: `duetime migrate`, `doctor`, `prune`, `copy` and `reopen`."""
+"""Commands about the database itself: `duetime migrate`, `doctor`, `prune`, `copy`, `reopen` and `uninstall`."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -11,6 +12,7 @@ from typing import Any
 import click
 
 from duetime.cli.command import (
+    PendingAnswer,
     answer_command,
     by_option,
     client_command,
@@ -19,19 +21,22 @@ from duetime.cli.command import (
     dry_run_option,
     option,
 )
-from duetime.cli.output import Answer, ExitCode, table_lines
+from duetime.cli.output import Answer, CommandFailure, ExitCode, check_interactive, confirm, say, table_lines
 from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.store_copy import RecordKind
+from duetime.model.stored import LiveWorkers
 from duetime.model.text import counted
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
 from duetime.scheduler.explanations import check_queues, check_schedules
 from duetime.scheduler.schedule_changes import actor_name
-from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
 from duetime.stores.base import DoctorCheck, SchemaStatus, Store
 
+_MOST_NAMED = 3
+"""How many workers are named."""
 _CHECK_HELP = "Change nothing; exit with 1 if something is missing, with 4 if there is no database."
 
 
@@ -251,3 +256,60 @@ async def reopen(*, database: str | None, url: str | None, namespace: str) -> An
             await store.set_moved(None)
     line = "nothing has kept workers off it" if moved is None else f"open again, though {moved}"
     return Answer(values={"reopened": moved is not None, "moved": moved}, lines=[line])
+
+
+@click.command(short_help="Remove everything of Duetime from a database.")
+@click.argument("database", metavar="[URL]", required=False)
+@database_options
+@click.option("--force", is_flag=True, help="Also while workers are alive.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@dry_run_option
+@answer_command
+def uninstall(
+    *, database: str | None, url: str | None, namespace: str, force: bool, yes: bool, dry_run: bool
+) -> PendingAnswer:
+    """Remove all tables of Duetime from a database, or all its keys, with all jobs and schedules in them.
+
+    Nothing else in the database is touched. On a terminal it is said what would go, and the namespace is asked for;
+    elsewhere --yes is needed. While workers are alive it is refused. Stop whatever else uses Duetime there as well: what
+    starts after this makes new tables.
+
+    \b
+      duetime uninstall --dry-run
+      duetime uninstall postgresql://me@db.example/app --namespace billing
+    """  # noqa: D301
+    where = (url or DEFAULT_URL) if database is None else database
+    # An empty one, as of a variable that is not set, must not stand for the default.
+    scheme_of(where)
+    look_first, refuse = not (yes or dry_run), not (force or dry_run)
+    if look_first:
+        check_interactive()
+        for line in asyncio.run(_uninstall(where, namespace, refuse=refuse, dry_run=True)).lines:
+            say(line, err=True)
+        confirm(namespace, what="namespace", done="removed")
+    return _uninstall(where, namespace, refuse=refuse, dry_run=dry_run)
+
+
+async def _uninstall(url: str, namespace: str, *, refuse: bool, dry_run: bool) -> Answer:
+    """Remove everything, or only tell what there is; `refuse` to while workers are alive."""
+    async with connected_store(url, namespace) as store:
+        if refuse and (await store.schema_status()).found:
+            _check_no_worker_lives(LiveWorkers.of(await store.workers()))
+        gone = await store.uninstall(dry_run=dry_run)
+    place = f"{namespace!r} in {redact(url)}"
+    verb = "this is what there is of" if dry_run else "removed all of"
+    listed = table_lines(("NAME", "COUNT"), ((name, f"{count:,}") for name, count in gone.items()))
+    return Answer(
+        values={"namespace": namespace, "dry_run": dry_run, "removed": dict(gone)},
+        lines=[*listed, f"{verb} {place}"] if gone else [f"there is nothing of {place}"],
+    )
+
+
+def _check_no_worker_lives(workers: LiveWorkers) -> None:
+    if alive := workers.alive:
+        named = [f"{worker.id} on {worker.host}" for worker in alive[:_MOST_NAMED]]
+        named += ["…"] if len(alive) > _MOST_NAMED else []
+        text = (
+            f"{counted(len(alive), 'worker')} alive: {', '.join(named)}; stop what runs them, or say --force"
+        )
+        raise CommandFailure(text, ExitCode.FAILURE)

@@ -12,7 +12,7 @@ import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from duetime.cli.command import json_option, option
-from duetime.cli.database import copy, doctor, migrate, prune, reopen
+from duetime.cli.database import copy, doctor, migrate, prune, reopen, uninstall
 from duetime.cli.jobs import enqueue, explain, jobs
 from duetime.cli.locks import locks
 from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
@@ -154,7 +154,7 @@ def main(*, debug: bool) -> None:
 
 
 _ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks)
-_ON_DATABASES = (prune, migrate, copy, reopen, doctor)
+_ON_DATABASES = (prune, migrate, copy, reopen, uninstall, doctor)
 
 for command in (*_ON_JOBS, *_ON_DATABASES, cron, completion, demo):
     main.add_command(command)

@@ -42,6 +42,14 @@ async def test_whichever_member_is_named_first_the_namespace_is_kept_by_one_and_
     assert other.place in found.detail
 
 
+async def test_a_namespace_is_uninstalled_on_the_one_that_keeps_it(cluster: Cluster) -> None:
+    async with opened(cluster.url()) as store:
+        for _ in range(3):
+            await put(store)
+        assert (await store.uninstall())["{duetime}:job:*"] >= 3
+    assert [await tell(member, "DBSIZE") for member in cluster.members] == [0, 0, 0]
+
+
 async def test_more_calls_than_connections_wait_for_each_other(cluster: Cluster) -> None:
     async with opened(cluster.url(pool=2)) as store:
         stored = await asyncio.gather(*(store.enqueue([job()]) for _ in range(100)))

@@ -489,6 +489,13 @@ class Store(
         """Bring the tables to this code's version; any number of processes may try at once."""
         ...
 
+    async def uninstall(self, *, dry_run: bool = False) -> Mapping[str, int]:
+        """Remove all that is stored under this namespace, tables included, and nothing else; tell how many rows or keys.
+
+        By the name of the table, or the kind of key. Safe to repeat, also after it was cut off. A dry run only counts.
+        """
+        ...
+
     async def schema_status(self) -> SchemaStatus:
         """Compare the tables with what this code needs."""
         ...
@@ -496,9 +503,6 @@ class Store(
     async def pending_sql(self) -> str:
         """Return what `migrate` would run, for people who apply it themselves; empty when nothing is missing."""
         ...
-
-    async def uninstall(self) -> None:
-        """Remove all that is stored under this namespace, tables included, and nothing else; safe to repeat."""
 
     def sibling(self) -> Self:
         """Return a store on the same database for another thread's event loop, on connections of its own."""

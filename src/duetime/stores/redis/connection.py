@@ -43,7 +43,6 @@ _FILES: Final = (
 """In this order: each uses what stands before it."""
 _APART: Final = frozenset({"limits", "pulses", "retention", "moving", "locks"})
 """Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
-_KEYS_AT_ONCE: Final = 1_000
 _MOST_LOADS: Final = 3
 """How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""
 
@@ -217,14 +216,6 @@ class FunctionCalls:
                     return {"": await _server_info(client)}
                 await client.initialize()
                 return {node.name: await _server_info(node) for node in client.get_primaries()}
-
-    async def remove_keys(self) -> None:
-        """Remove every key of the namespace, some at a time, so that no one has to wait for long."""
-        client: Any = self.client
-        with self.translation:
-            keys = [key async for key in client.scan_iter(match=f"{self.key_prefix}:*", count=_KEYS_AT_ONCE)]
-            for first in range(0, len(keys), _KEYS_AT_ONCE):
-                await client.unlink(*keys[first : first + _KEYS_AT_ONCE])
 
     async def transport(self) -> Any:
         """Return what a connection to the server, or to one of a cluster, is made of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, Self, TypeAlias
@@ -33,6 +34,8 @@ STORED_VERSION: Final = 1
 """The version of what is stored; raised when older code could not read it."""
 ServerInfo: TypeAlias = Mapping[str, Any]
 _OLDEST_VERSION: Final = 7
+_KEYS_PER_CALL: Final = 1_000
+"""How many keys of the server one call looks at, and removes at most, or little more."""
 
 
 class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying, RedisLocks):
@@ -105,6 +108,18 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         await self._calls.write("migrate", {"version": STORED_VERSION, "store_id": new_token()})
         return await self.schema_status()
 
+    async def uninstall(self, *, dry_run: bool = False) -> Mapping[str, int]:
+        """Remove all keys of the namespace, the one with the version last, and return how many there were of each kind."""
+        version, keys = f"{self._calls.key_prefix}:meta", Counter[str]()
+        async for facts, _ in self._walk("key_names", {"after": "0", "most": _KEYS_PER_CALL}):
+            names: list[str] = facts["names"] or []
+            keys.update(_kind_of_key(name) for name in names)
+            if not dry_run:
+                await self._calls.write("drop_keys", {"names": [name for name in names if name != version]})
+        if not dry_run:
+            await self._calls.write("drop_keys", {"names": [version]})
+        return keys
+
     async def schema_status(self) -> SchemaStatus:
         """Compare what is stored with what this code needs."""
         facts, _ = await self._calls.read("meta")
@@ -116,10 +131,6 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
     async def pending_sql(self) -> str:
         """Return nothing: there is no SQL here."""
         return ""
-
-    async def uninstall(self) -> None:
-        """Remove every key of this namespace."""
-        await self._calls.remove_keys()
 
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""
@@ -216,6 +227,12 @@ class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisRea
         except StoreError as error:
             return DoctorCheck.refused("writes", error)
         return DoctorCheck.of("writes", ok=True, detail="the server takes changes")
+
+
+def _kind_of_key(name: str) -> str:
+    """Return a key with what tells it from others of its kind left out: `{duetime}:job:*`."""
+    prefix, kind, *more = name.split(":", 2)
+    return f"{prefix}:{kind}:*" if more else name
 
 
 def _named(server: str, checks: Iterable[DoctorCheck]) -> list[DoctorCheck]:

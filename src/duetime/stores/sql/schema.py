@@ -13,7 +13,6 @@ from duetime.errors import InvalidTransaction, SchemaMismatch
 from duetime.stores.base import SchemaStatus
 from duetime.stores.sql.driver import Query, Script, Statement
 from duetime.stores.sql.statements.loader import (
-    TABLES,
     ColumnTexts,
     Dialect,
     PlaceholderFiller,
@@ -86,11 +85,20 @@ def migrate(sql: Statements, steps: tuple[Migration, ...]) -> Script[SchemaStatu
     return SchemaStatus(found=max(found, steps[-1].version), wanted=steps[-1].version, moved=moved)
 
 
-def uninstall(sql: Statements, namespace: str) -> Script[None]:
-    """Drop the tables."""
+def uninstall(sql: Statements, *, dry_run: bool) -> Script[dict[str, int]]:
+    """Drop all tables of the namespace, the one with the version last; return how many rows each had."""
     yield Query(sql.migration_lock, {})
-    for table in ("hints", *TABLES):
-        yield Query(Statement("uninstall", f"DROP TABLE IF EXISTS {namespace}_{table}", ()), {})
+    rows: dict[str, int] = {}
+    for name, _ in sorted((yield Query(sql.tables, {})), key=lambda found: (found[1], found[0])):
+        [(rows[name],)] = yield _of_table(sql.count_rows, name)
+    for name in () if dry_run else rows:
+        yield _of_table(sql.drop_table, name)
+    return rows
+
+
+def _of_table(statement: Statement, name: str) -> Query:
+    """Fill in the name of a table of ours, which holds nothing that would have to be quoted."""
+    return Query(statement._replace(sql=statement.sql.replace("$table", name)), {})
 
 
 def pending_sql(steps: tuple[Migration, ...], found: int) -> str:
@@ -110,10 +118,14 @@ def check_version(status: SchemaStatus, *, url: str) -> None:
         raise SchemaMismatch(f"{state}, this code needs {status.wanted}; run `duetime migrate --url {url}`")
 
 
+def _has_version(sql: Statements) -> Script[bool]:
+    """Whether the table with the version is there."""
+    return any(found[1] for found in (yield Query(sql.tables, {})))
+
+
 def _read_version(sql: Statements) -> Script[tuple[int, str | None]]:
     """Return the version of the tables, and where the work goes on if it was moved from them."""
-    [(tables,)] = yield Query(sql.has_schema, {})
-    if not tables:
+    if not (yield from _has_version(sql)):
         return 0, None
     [(version, moved)] = yield Query(sql.schema_version, {})
     return version, moved
@@ -121,8 +133,7 @@ def _read_version(sql: Statements) -> Script[tuple[int, str | None]]:
 
 def identity(sql: Statements) -> Script[str | None]:
     """Return what the store is called, or None where there are no tables of ours."""
-    [(tables,)] = yield Query(sql.has_schema, {})
-    if not tables:
+    if not (yield from _has_version(sql)):
         return None
     [(name,)] = yield Query(sql.store_id, {})
     return cast("str | None", name)

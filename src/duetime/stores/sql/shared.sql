@@ -46,6 +46,18 @@ j.state = 'pending' AND j.waits = 0 AND j.gate IS NULL
 -- What the indexes of gates hold.
 j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
 
+-- fragment: our_tables
+-- All names of tables, though not every database has one for hints, or for locks.
+'{jobs}', '{attempts}', '{schedules}', '{workers}', '{queues}', '{gates}', '{logs}', '{commands}', '{audit}', '{meta}',
+'{hints}', '{locks}'
+
+-- name: count_rows
+-- Python fills in which.
+SELECT count(*) FROM $table
+
+-- name: drop_table
+DROP TABLE $table
+
 -- name: clock
 SELECT {now}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Self
 
 from duetime.model.time import Clock
@@ -88,6 +88,11 @@ class SqlStore(
         """Apply what is missing."""
         return await self._driver.write(lambda: migrate(self._sql, self._steps), rows=None)
 
+    async def uninstall(self, *, dry_run: bool = False) -> Mapping[str, int]:
+        """Drop all tables, and return how many rows each had."""
+        run = self._driver.read if dry_run else self._driver.write
+        return await run(lambda: uninstall(self._sql, dry_run=dry_run), rows=None)
+
     async def schema_status(self) -> SchemaStatus:
         """Compare the tables with what this code needs."""
         status = await self._driver.read(lambda: read_status(self._sql, self._steps))
@@ -97,10 +102,6 @@ class SqlStore(
     async def pending_sql(self) -> str:
         """Return the SQL that `migrate` would run."""
         return pending_sql(self._steps, (await self.schema_status()).found)
-
-    async def uninstall(self) -> None:
-        """Drop the tables of this namespace."""
-        await self._driver.write(lambda: uninstall(self._sql, self._namespace), rows=None)
 
     def sibling(self) -> Self:
         """Return a store for another thread's event loop."""

@@ -9,12 +9,13 @@ import pytest
 
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
+from duetime.testing.conformance import story
 from duetime.testing.conformance.kit import hire, job, put, read, take
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 
 
 class TestLifecycle(StoreSuite):
-    """`open`, `close`, `migrate`, `sibling` and `doctor`."""
+    """`open`, `close`, `migrate`, `uninstall`, `sibling` and `doctor`."""
 
     @pytest.mark.covers("cold-start-race")
     async def test_many_processes_may_open_an_empty_database_at_once(
@@ -44,6 +45,26 @@ class TestLifecycle(StoreSuite):
         assert await store.identity() == await other.identity()
         assert await stranger.identity() != await store.identity()
 
+    async def test_an_uninstalled_store_is_as_if_it_had_never_been(
+        self, store: Store, make_store: MakeStore, clock: FakeClock
+    ) -> None:
+        await story.tell(store, clock)
+        neighbours = [await make_store(clock, namespace=name) for name in ("duetime_jobs", "due")]
+        kept = [await put(neighbour) for neighbour in neighbours]
+        identity = await store.identity()
+        foreseen = await store.uninstall(dry_run=True)
+        assert sum((await store.counts()).values()) > 0
+        assert await store.uninstall() == foreseen
+        assert sum(foreseen.values()) > 40
+        assert all(count > 0 for name, count in foreseen.items() if name.endswith(("jobs", "job:*")))
+        assert (await store.schema_status()).found == 0
+        assert await store.uninstall() == {}
+        for neighbour, job_id in zip(neighbours, kept, strict=True):
+            assert (await read(neighbour, job_id)).id == job_id
+        anew = await make_store(clock)
+        assert (await anew.counts(), await anew.schedules(), await anew.workers()) == ({}, [], [])
+        assert await anew.identity() != identity
+
     async def test_closing_twice_is_harmless(self, store: Store) -> None:
         await put(store)
         await store.close()
@@ -55,19 +76,6 @@ class TestLifecycle(StoreSuite):
         job_id = await put(store, payload="[1]")
         await store.close()
         assert (await read(await make_store(clock), job_id)).payload == "[1]"
-
-    async def test_what_is_uninstalled_is_gone_and_nothing_else(
-        self, store: Store, make_store: MakeStore, clock: FakeClock
-    ) -> None:
-        kept, gone = await put(store), await make_store(clock, namespace="gone")
-        await put(gone)
-        await hire(gone, "w1")
-        for _ in range(2):
-            await gone.uninstall()
-            assert (await gone.schema_status()).found == 0
-        anew = await make_store(clock, namespace="gone")
-        assert (await anew.counts(), await anew.workers()) == ({}, [])
-        assert (await read(store, kept)).id == kept
 
     @pytest.mark.covers("plain-values")
     async def test_what_was_read_is_plain_and_outlives_the_store(self, store: Store) -> None:

@@ -16,3 +16,13 @@ verb('migrate', WRITES, function(asked)
     redis.call('HSET', key('meta'), 'version', asked.version)
   end
 end)
+
+-- Name some of the keys of the namespace, and tell where to look on.
+verb('key_names', READS, function(asked)
+  local last, names = unpack(redis.call('SCAN', asked.after, 'MATCH', ns .. ':*', 'COUNT', asked.most))
+  return reply({last = last ~= '0' and last or nil, names = names})
+end)
+
+verb('drop_keys', FREES, function(asked)
+  for _, name in ipairs(asked.names) do redis.call('UNLINK', name) end
+end)

@@ -36,6 +36,7 @@ CASE WHEN (SELECT 1 {made_by} ORDER BY j.occurrence LIMIT 1 OFFSET :most) IS NUL
 -- The newest that ran of those that were triggered by hand: the index has the id behind its columns.
 (SELECT j.id {made_by} AND j.occurrence IS NULL AND {ran} ORDER BY j.id DESC LIMIT 1)
 
--- name: has_schema
--- Tell whether there are any tables of ours.
-SELECT count(*) FROM information_schema.tables WHERE table_schema = database() AND table_name = '{meta}'
+-- name: tables
+-- Name the tables of ours that there are, and tell which of them has the version.
+SELECT table_name, table_name = '{meta}' FROM information_schema.tables
+WHERE table_schema = database() AND table_name IN ({our_tables})

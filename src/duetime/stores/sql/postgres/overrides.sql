@@ -46,9 +46,11 @@ WITH done AS (
 )
 SELECT count(*) FROM done
 
--- name: has_schema
--- Tell whether there are any tables of ours; to_regclass may still answer from before the wait for the lock.
-SELECT count(*) FROM pg_class WHERE relname = '{meta}' AND relkind = 'r' AND pg_table_is_visible(oid)
+-- name: tables
+-- Name the tables of ours that there are, and tell which of them has the version; to_regclass may still answer from before
+-- the wait for the lock.
+SELECT relname::text, relname = '{meta}' FROM pg_class
+WHERE relname IN ({our_tables}) AND relkind = 'r' AND pg_table_is_visible(oid)
 
 -- name: migration_lock
 -- Let one process at a time change the tables.

@@ -41,9 +41,9 @@ payload text, failures int, crashes int, blames int, on_crash text, retries int,
 cancel_requested_at int, unique_key text, tags text, parent text, callbacks text, expires_at int, result_ttl int,
 failure_ttl int
 
--- name: has_schema
--- Tell whether there are any tables of ours.
-SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = '{meta}'
+-- name: tables
+-- Name the tables of ours that there are, and tell which of them has the version.
+SELECT name, name = '{meta}' FROM sqlite_master WHERE type = 'table' AND name IN ({our_tables})
 
 -- name: upcoming
 -- Read the jobs that fall due first: the first few of each queue and priority, by the claim index, and of all gates.
