@@ -194,10 +194,10 @@ class Rolled(TriggerWrapper):
             tomorrow = off.begin(day + 1)
             for start in self._starts(day, to, after):
                 found = self._first(max(start, off.begin(day)) - 1, tomorrow)
-                while found is not None and (moved := self._moved(found, to)) <= after:
+                while found is not None and self._moved(found, to) <= after:
                     found = self._first(found, tomorrow)
                 if found is not None:
-                    yield moved
+                    yield self._moved(found, to)
             found = self._first(tomorrow - 1, end)
 
     def _starts(self, day: int, to: int, after: Instant) -> Iterator[Instant]:
