@@ -106,6 +106,21 @@ class LockSuite:
         assert owner.fence == successor.fence
         assert await successor.release()
 
+    @pytest.mark.covers("lock-takeover-race")
+    async def test_one_of_many_takes_an_expired_lock_over(self, make_lock: MakeLock) -> None:
+        last, takers = 0, [make_lock("reindex", ttl=0.1) for _ in range(4)]
+        for turn in range(5):
+            fences: list[int] = []
+            while not fences:
+                tries = [
+                    taker.try_take(token=f"{turn} {n}", holder="taker") for n, taker in enumerate(takers)
+                ]
+                answers = await asyncio.gather(*tries)
+                fences = [fence for fence, _ in answers if fence is not None]
+            [fence] = fences
+            assert fence > last
+            last = fence
+
     async def test_a_lock_passes_from_one_token_to_another(self, make_lock: MakeLock) -> None:
         lock = make_lock("reindex")
         first = await take(lock, "first")
