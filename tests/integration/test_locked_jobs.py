@@ -111,6 +111,8 @@ async def test_a_job_waits_for_code_that_holds_its_lock_and_leaves_its_slot_to_o
             await (await other.enqueue()).result(timeout=20)
             assert gated.runs == 0
             assert waiting.reason == "lock reindex:a is held"
+            story = await scheduler.jobs.explain(job.id)
+            assert "Its lock reindex:a is held: it waits until that is released, or until" in str(story)
             owner = await held.owner()
             assert owner is not None
             # Due again at the deadline, as far as the worker knows the time.
@@ -148,9 +150,6 @@ async def test_a_job_runs_after_the_deadline_of_an_owner_that_fell_silent(schedu
         fence = await job.result(timeout=20)
         assert fence is not None
         assert fence > owner.fence
-        started_at = (await read(scheduler, job.id)).started_at
-        assert started_at is not None
-        assert started_at >= from_datetime(owner.deadline)
 
 
 async def test_a_job_that_was_put_off_while_it_waits_is_not_brought_back(scheduler: Scheduler) -> None:

@@ -61,5 +61,15 @@ def check_lock_name(name: str) -> str:
     return name
 
 
+def lock_held(name: str) -> str:
+    """Tell why a job waits for its lock."""
+    return f"lock {name} is held"
+
+
+def is_lock_held(reason: str | None) -> bool:
+    """Whether that is the reason why a job waits."""
+    return reason is not None and reason.startswith("lock ") and reason.endswith(" is held")
+
+
 def _not_a_template(text: str, why: str) -> InvalidOption:
     return InvalidOption(f"lock={text!r} is not a name such as 'reindex' or 'reindex:{{tenant}}': {why}")

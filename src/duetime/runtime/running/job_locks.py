@@ -16,6 +16,7 @@ import msgspec
 
 from duetime.errors import ConfigError, InvalidValue, LockLost, StoreError
 from duetime.model.job import Claim, JobEdit, JobId, Token
+from duetime.model.locks import lock_held
 from duetime.model.outcome import Interrupted, Outcome, Released, Succeeded
 from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant, Micros
@@ -142,7 +143,7 @@ class JobLocks:
         self._waiting.setdefault(name, {})[claim.job_id] = _Waiting(until, claim.due_at)
         if name not in self._watches:
             self._watches[name] = asyncio.create_task(self._watch(name), name=f"duetime-lock {name}")
-        return Released(until=until, reason=f"lock {name} is held")
+        return Released(until=until, reason=lock_held(name))
 
     async def _watch(self, name: str) -> None:
         """Look whenever the lock is released, until no job waits for it."""
