@@ -25,10 +25,10 @@ from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import WorkerGone, WorkerNotFound
 from duetime.runtime.options import worker_options
-from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.supervisor import supervise
+from duetime.scheduler.worker_process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
