@@ -22,6 +22,7 @@ from duetime.model.job import (
     OnCrash,
 )
 from duetime.model.limits import Gate, Limit, Rate, gate
+from duetime.model.locks import LockTemplate, lock_template
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
 from duetime.model.text import check_choice, check_name, check_whole, shown
 from duetime.model.time import Duration, Instant, Micros, from_datetime, parse_duration
@@ -45,6 +46,8 @@ class TaskOptions:
     """Whether it runs in a child process."""
     gate: Gate | None = None
     """The limits of the task, over all workers."""
+    lock: LockTemplate | None = None
+    """What a job holds while it runs."""
     terms: JobTerms = NO_TERMS
 
 
@@ -71,6 +74,7 @@ class TaskOptionValues(CommonOptionValues, total=False):
     cpu: bool
     limit: int | Limit | None
     rate: str | Rate | None
+    lock: str | None
     expires: Duration | None
 
 
@@ -88,6 +92,7 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         cancel_grace=parse_duration(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
+        lock=lock_template(values.get("lock")),
         terms=_terms(values, values.get("expires"), callbacks),
     )
 

@@ -96,7 +96,10 @@ class SchedulerRegistry:
         if options.terms.result_ttl != 0:
             check_result_type(function, task=task)
         if options.gate is not None and options.gate.by is not None:
-            arguments.check_by(options.gate.by)
+            arguments.check_named(options.gate.by, by=f"by={options.gate.by!r}")
+        if (lock := options.lock) is not None:
+            for parameter in lock.parameters:
+                arguments.check_named(parameter, by=f"{parameter!r} in lock={lock.text!r}")
         is_async = inspect.iscoroutinefunction(function)
         handler = Handler(
             name=task, function=function, is_async=is_async, options=options, arguments=arguments
