@@ -26,7 +26,7 @@ from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.store_copy import RecordKind
 from duetime.model.stored import LiveWorkers
-from duetime.model.text import counted
+from duetime.model.text import counted, short_list
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
 from duetime.scheduler.explanations import check_queues, check_schedules
@@ -307,9 +307,6 @@ async def _uninstall(url: str, namespace: str, *, refuse: bool, dry_run: bool) -
 
 def _check_no_worker_lives(workers: LiveWorkers) -> None:
     if alive := workers.alive:
-        named = [f"{worker.id} on {worker.host}" for worker in alive[:_MOST_NAMED]]
-        named += ["…"] if len(alive) > _MOST_NAMED else []
-        text = (
-            f"{counted(len(alive), 'worker')} alive: {', '.join(named)}; stop what runs them, or say --force"
-        )
+        named = short_list([f"{worker.id} on {worker.host}" for worker in alive], most=_MOST_NAMED)
+        text = f"{counted(len(alive), 'worker')} alive: {named}; stop what runs them, or say --force"
         raise CommandFailure(text, ExitCode.FAILURE)

@@ -65,7 +65,7 @@ class CommonOptionValues(TypedDict, total=False):
 
 
 class TaskOptionValues(CommonOptionValues, total=False):
-    """What users may write in `scheduler.task(...)` besides the name."""
+    """What users may write in `scheduler.task(...)` apart from the name."""
 
     retries: Retries
     timeout: Duration | None
@@ -99,7 +99,7 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What one request asks for besides its arguments; `None` leaves it to the task."""
+    """What one request asks for apart from its arguments; `None` leaves it to the task."""
 
     delay: Micros = 0
     at: Instant | None = None

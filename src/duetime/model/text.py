@@ -40,6 +40,12 @@ def counted(count: float, noun: str) -> str:
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def ordinal(number: int) -> str:
+    """Return a number as a place in a row: `1st`, `22nd`."""
+    suffix = "th" if number % 100 // 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
+
+
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 
 

@@ -21,6 +21,7 @@ from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.running.executor import Executor, Middleware, ThreadRunner
@@ -29,15 +30,15 @@ from duetime.runtime.running.job_locks import JobLocks, MakeLock
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import FleetPacing, Service, ServiceHealth, WorkerContext
+from duetime.runtime.service import Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
+from duetime.runtime.upkeep.hint_listener import ChangeWatch, HintListener
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
-from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
-from duetime.runtime.upkeep.queues import QueueWatch
+from duetime.runtime.upkeep.queue_watch import QueueWatch
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")

@@ -9,7 +9,7 @@ import pytest
 
 from duetime.model.job import Token
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.service import FleetPacing
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.worker import Worker
 from duetime.stores.base import Pulse, PulseFindings, Store
 

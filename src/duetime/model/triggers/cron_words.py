@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, times_in_words
+from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, ordinal, times_in_words
 from duetime.model.triggers.cron_fields import (
     ALL_YEARS,
     FIRST_BACK,
@@ -27,7 +27,6 @@ _SHORTEST_RUN = 3
 _SHORTEST_SERIES = 5
 _MOST_WINDOWS = 2
 _MOST_DATES = 4
-_TEENS = (11, 12, 13)
 _ENDLESS = 1_000_000
 
 
@@ -131,18 +130,18 @@ def _days(days: CronDays, month: str) -> str:
 def _dates(days: CronDays) -> list[str]:
     found: list[str] = []
     if plain := bit_positions(days.dates & _ALL_DATES):
-        ends = f"from the {_ordinal(plain[0])} to the {_ordinal(plain[-1])}"
-        step, listed = _series(plain), f"the {_listed(plain, _ordinal)}"
-        found.append(f"every {_ordinal(step)} day {ends}" if step else listed)
+        ends = f"from the {ordinal(plain[0])} to the {ordinal(plain[-1])}"
+        step, listed = _series(plain), f"the {_listed(plain, ordinal)}"
+        found.append(f"every {ordinal(step)} day {ends}" if step else listed)
     found += [_from_end(position) for position in bit_positions(days.dates & ~_ALL_DATES)]
     for position in bit_positions(days.near):
-        day = f"the {_ordinal(position)}" if position < FIRST_BACK else _from_end(position)
+        day = f"the {ordinal(position)}" if position < FIRST_BACK else _from_end(position)
         found.append("the last weekday" if position == LAST_DAY else f"the weekday nearest to {day}")
     return found
 
 
 def _from_end(position: int) -> str:
-    return "the last day" if position == LAST_DAY else f"the {_ordinal(LAST_DAY + 1 - position)}-to-last day"
+    return "the last day" if position == LAST_DAY else f"the {ordinal(LAST_DAY + 1 - position)}-to-last day"
 
 
 def _weekdays(mask: int) -> list[str]:
@@ -160,21 +159,16 @@ def _month(number: int) -> str:
 
 def _years(years: list[int]) -> str:
     step = _series(years)
-    return f"every {_ordinal(step)} year from {years[0]} to {years[-1]}" if step else _listed(years, str)
+    return f"every {ordinal(step)} year from {years[0]} to {years[-1]}" if step else _listed(years, str)
 
 
 def _each(step: int, unit: str) -> str:
     return f"every {unit}" if step == 1 else f"every {step} {unit}s"
 
 
-def _ordinal(number: int) -> str:
-    suffix = "th" if number in _TEENS else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
-
-
 def _numbers(values: list[int], unit: str) -> str:
     if step := _series(values):
-        return f"every {_ordinal(step)} {unit} from {values[0]} to {values[-1]}"
+        return f"every {ordinal(step)} {unit} from {values[0]} to {values[-1]}"
     return f"{unit if len(values) == 1 else f'{unit}s'} {_listed(values, str)}"
 
 

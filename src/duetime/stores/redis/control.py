@@ -17,7 +17,7 @@ from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant
 from duetime.stores.base import CancelAnswer, DeleteAnswer, EditAnswer, Hint, PruneResult, ReleaseAnswer
 from duetime.stores.base.jobs import given_back
-from duetime.stores.redis import rows
+from duetime.stores.redis import messages
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
 
@@ -38,7 +38,7 @@ class RedisControl(RedisStorePart):
         records: list[StoredJob] = []
         for some in _pieces(ids):
             answer = await self._calls.read("get", {"ids": some}, rows=len(some))
-            records += [rows.read_job(row, answer.now) for row in answer.rows]
+            records += [messages.read_job(row, answer.now) for row in answer.rows]
         return records
 
     async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
@@ -94,7 +94,7 @@ class RedisControl(RedisStorePart):
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
         answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
-        called: dict[JobId, list[rows.NamedValues]] = {}
+        called: dict[JobId, list[messages.NamedValues]] = {}
         for _ in range(_TRIES):
             asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
             request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}
@@ -105,7 +105,7 @@ class RedisControl(RedisStorePart):
                 self._calls.subscribers.notify(Hint("worker", worker))
             if not undecided:
                 return {job_id: CancelAnswer(answer) for job_id, answer in answers.items()}
-            for standing in (rows.read_job_with_claim(row, facts["now"]) for row in undecided):
+            for standing in (messages.read_job_with_claim(row, facts["now"]) for row in undecided):
                 called[standing.job.id] = callbacks_of_cancelled(standing, reason=reason)
         raise StoreUnavailable("jobs that were to be cancelled changed again and again")
 
@@ -119,12 +119,12 @@ class RedisControl(RedisStorePart):
 
     async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
         """Limit a queue, or no longer."""
-        request = {"queue": queue, **rows.gate_fields(limit or UNLIMITED)}
+        request = {"queue": queue, **messages.gate_fields(limit or UNLIMITED)}
         await self._calls.write("set_queue_limit", request, hints=[Hint("jobs")])
 
     async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
-        asked: rows.NamedValues = {"queue": queue, "before": before, "after": {}}
+        asked: messages.NamedValues = {"queue": queue, "before": before, "after": {}}
         asked |= {"limit": limit, "most": _JOBS_PER_CALL}
         purged = 0
         async for facts, _ in self._walk("purgeable", asked):
@@ -139,7 +139,7 @@ class RedisControl(RedisStorePart):
         """Look at a stretch of jobs behind one, oldest first, and remove what is old."""
         facts, found = await self._calls.read("prunable", {"after": after, "most": _JOBS_PER_CALL})
         now, last = facts["now"], facts.get("last")
-        ended = [rows.read_remains(row) for row in found]
+        ended = [messages.read_remains(row) for row in found]
         old = [job for job in ended if retention.covers(job, now=now)]
         firsts = await self._first_latest(old, keep=retention.keep_per_schedule)
         gone = [job.id for job in old if not is_latest(job, firsts)]
@@ -185,7 +185,7 @@ async def _in_pieces(
     return answers
 
 
-def _release_request(standing: rows.JobWithClaim) -> rows.NamedValues:
+def _release_request(standing: messages.JobWithClaim) -> messages.NamedValues:
     """Return what to write for a job that is taken away, with the claim that must still hold."""
     job = standing.job
     change = given_back(claim_that_takes_over(standing, claim_id=new_token()), job.started_at)
