@@ -20,6 +20,7 @@ from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.working_days import working_day
 from duetime.runtime.running.context import JobContext, current_job
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation, WorkerExplanation
+from duetime.scheduler.enqueue_hooks import JobRequest
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Page
@@ -53,6 +54,7 @@ __all__ = [
     "JobContext",
     "JobHandle",
     "JobRecord",
+    "JobRequest",
     "LastRun",
     "Limit",
     "LogPart",

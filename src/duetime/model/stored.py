@@ -59,6 +59,7 @@ class StoredJob:
     expires_at: Instant | None = None
     result_ttl: Micros | None = None
     failure_ttl: Micros | None = None
+    headers: str | None = None
     gate: str | None = None
     progress: float | None = None
     progress_note: str | None = None
@@ -146,6 +147,7 @@ def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
         gate=old.gate,
         result_ttl=old.result_ttl,
         failure_ttl=old.failure_ttl,
+        headers=old.headers,
     )
     return NewJob(
         id=new_job_id(),

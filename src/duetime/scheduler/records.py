@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from duetime.model.audit import StoredAuditEntry
+from duetime.model.headers import read_headers
 from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import UNLIMITED, Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
@@ -91,6 +92,8 @@ class JobRecord(StoredRecord):
     """The first of them; `occurrence` is the last."""
     key: str | None
     tags: tuple[str, ...]
+    headers: Mapping[str, str]
+    """Texts by name that were enqueued with it."""
     parent: JobId | None
     """The job that this one repeats, or whose end it was called for."""
     expires_at: datetime | None
@@ -114,6 +117,7 @@ class JobRecord(StoredRecord):
             occurrences=job.span_count,
             first_occurrence=optional_datetime(job.occurrence if job.span_first is None else job.span_first),
             tags=split_tags(job.tags),
+            headers={**read_headers(job.headers)},
         )
 
 
@@ -317,6 +321,7 @@ _FIELD_READERS: dict[str, Callable[[Any], Any]] = {
     "trigger": lambda text: trigger_to_show(text).describe(),
     "payload": json_or_text,
     "callbacks": json_or_text,
+    "headers": json_or_text,
     "tags": list,
     **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
     **dict.fromkeys(

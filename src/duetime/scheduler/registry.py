@@ -25,6 +25,7 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.codec.results import check_result_type
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
+from duetime.scheduler.enqueue_hooks import EnqueueHook
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class SchedulerRegistry:
         self.handlers: dict[str, Handler] = {}
         self.schedules: dict[str, ScheduleDefinition] = {}
         self.middleware: list[Middleware] = []
+        self.enqueue_hooks: list[EnqueueHook] = []
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""

@@ -30,6 +30,7 @@ from duetime.runtime.running.run import current_run
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
+from duetime.scheduler.enqueue_hooks import EnqueueHook, check_hook, show_to
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
@@ -60,6 +61,7 @@ from duetime.stores.open import open_store
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
+H = TypeVar("H", bound=EnqueueHook)
 
 log = logging.getLogger("duetime.store")
 
@@ -226,7 +228,8 @@ class Scheduler:
         """Store one request that `task.call(...)` made."""
         if not isinstance(call, Call):
             raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {shown(call)}")
-        if tx is not None or call.entry is not None or self.after_enqueue is not None:
+        special = call.entry is not None or self.after_enqueue is not None or self._registry.enqueue_hooks
+        if tx is not None or special:
             return (await self.enqueue_many([call], tx=tx))[0]
         store = self._opened()
         if store.moved is not None:
@@ -238,7 +241,10 @@ class Scheduler:
 
     async def enqueue_many(self, calls: Calls, /, *, tx: object | None = None) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
-        store, calls = self._opened(), checked_calls(calls)
+        return await self._enqueue_many(self._shown(calls), tx)
+
+    async def _enqueue_many(self, calls: Sequence[Call[Any]], tx: object | None) -> list[JobHandle[Any]]:
+        store = self._opened()
         check_not_moved(store)
         if tx is None:
             check_not_kept_out(store)
@@ -251,7 +257,7 @@ class Scheduler:
 
     def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
-        calls = checked_calls(calls)
+        calls = self._shown(calls)
         jobs = [call.job for call in calls]
         if tx is not None:
             store = self.portal.run(self._introduced())
@@ -265,7 +271,12 @@ class Scheduler:
             ids = reached.enqueue_blocking(jobs, entries=entries)
             if ids is not None:
                 return self._handles(ids, calls)
-        return self.portal.run(self.enqueue_many(calls))
+        return self.portal.run(self._enqueue_many(calls, None))
+
+    def _shown(self, calls: Calls) -> list[Call[Any]]:
+        """Return calls that are known to be such, once every function that sees requests has seen them."""
+        found, hooks = checked_calls(calls), self._registry.enqueue_hooks
+        return show_to(hooks, found) if hooks else found
 
     def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
@@ -275,6 +286,12 @@ class Scheduler:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
         check_middleware(function)
         self._registry.middleware.append(function)
+        return function
+
+    def on_enqueue(self, function: H, /) -> H:
+        """Have a plain function see every request before it is stored; it may return headers to add, or raise to refuse it."""
+        check_hook(function)
+        self._registry.enqueue_hooks.append(function)
         return function
 
     @asynccontextmanager

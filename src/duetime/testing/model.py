@@ -257,9 +257,8 @@ class JobModel:
         asked = {name: getattr(new, name) for name in new._fields if name not in special}
         now = self.clock.now()
         asked["due_at"] = due_at = now + new.delay if new.due_at is None else new.due_at
-        asked |= {
-            name: getattr(new.terms, name) for name in ("callbacks", "gate", "result_ttl", "failure_ttl")
-        }
+        kept = ("callbacks", "gate", "result_ttl", "failure_ttl", "headers")
+        asked |= {name: getattr(new.terms, name) for name in kept}
         asked["tags"] = join_tags(new.terms.tags)
         asked["key"] = new.key and new.key.value
         late = None if new.terms.expires is None else due_at + new.terms.expires

@@ -32,7 +32,7 @@ T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command)
 
 EXTRAS: Final = (
     "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
-    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
+    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "headers", "gate",
 )  # fmt: skip
 """The columns of a job that share one field, in the order in which they end a claim."""
 

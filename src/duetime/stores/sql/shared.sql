@@ -11,7 +11,8 @@
 {jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
 {jobs}.due_at, {now_once}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
 {jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
-{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
+{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.headers,
+{jobs}.gate
 
 -- fragment: named
 {jobs}.id = r.id

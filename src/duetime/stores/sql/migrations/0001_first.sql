@@ -52,6 +52,7 @@ CREATE TABLE {jobs} (
     progress_note text, -- What it is doing, in its own words.
     result_ttl bigint, -- How long its result is kept, in microseconds; empty: as long as its record.
     failure_ttl bigint, -- How long its error is kept, in microseconds; empty: as long as its record.
+    headers text, -- Texts by name that go along with it, as JSON.
     gate {key_text} -- The limit that it waits for or runs under.
 ) {job_storage};
 

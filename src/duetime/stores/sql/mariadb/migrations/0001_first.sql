@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS {jobs} (
     progress_note longtext,
     result_ttl bigint,
     failure_ttl bigint,
+    headers longtext,
     gate varchar(350),
     -- No column of an index can say that another is not NULL.
     gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL
