@@ -61,6 +61,8 @@ class StoredJob:
     failure_ttl: Micros | None = None
     headers: str | None = None
     gate: str | None = None
+    error_type: str | None = None
+    fingerprint: str | None = None
     progress: float | None = None
     progress_note: str | None = None
 
@@ -93,6 +95,8 @@ class StoredAttempt:
     outcome: str
     error: str | None
     traceback: str | None
+    error_type: str | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,6 +81,10 @@ class JobRecord(StoredRecord):
     """Why there is no result, or why it cannot be read."""
     error: str | None
     traceback: str | None
+    error_type: str | None
+    """The class of the error, with its module; `None` for an end that is no exception's, such as a crash."""
+    fingerprint: str | None
+    """Equal for failures of one task that are of one kind and come from one place, whatever their message."""
     reason: str | None
     """Why it was skipped, cancelled or failed, in a word."""
     cancel_requested: bool
@@ -135,6 +139,8 @@ class AttemptRecord(StoredRecord):
     """Why the job was tried again; for the last try, the state of the job."""
     error: str | None
     traceback: str | None
+    error_type: str | None
+    fingerprint: str | None
 
 
 def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[AttemptRecord]:

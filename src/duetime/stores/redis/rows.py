@@ -250,7 +250,7 @@ def success_words(changes: Iterable[Settlement]) -> list[object]:
 _SETTLEMENT_FIELDS: Final = (
     "state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "attempt", "ended_at", "worker",
 )  # fmt: skip
-_SETTLEMENT_TEXTS: Final = ("result", "result_error", "error", "traceback", "reason")
+_SETTLEMENT_TEXTS: Final = ("result", "result_error", "error", "traceback", "error_type", "fingerprint", "reason")
 
 
 def settlement_fields(change: Settlement) -> NamedValues:

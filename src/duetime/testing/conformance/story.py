@@ -113,7 +113,7 @@ async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
     for some in _batches(asked):
         await store.enqueue(some)
     await _settle(store, clock, await _all(store, "works"), Succeeded(result='{"n":[1,2.5,null]}'))
-    failed = Failed(error=ODD, traceback="Traceback\n  here")
+    failed = Failed(error=ODD, traceback="Traceback\n  here", error_type="a.B", place="a:b")
     await _settle(store, clock, await _all(store, "fails"), failed, retry=True)
     clock.advance(10)
     await _settle(store, clock, await _all(store, "fails"), failed)

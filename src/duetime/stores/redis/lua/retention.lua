@@ -44,7 +44,9 @@ end)
 local function forget_attempts(id)
   for fence, packed in pairs(read_hash(key('attempts', id)) or NONE) do
     local attempt = cmsgpack.unpack(packed)
-    attempt[#ATTEMPT - 1], attempt[#ATTEMPT] = nil, nil
+    for place, name in ipairs(ATTEMPT) do
+      if name == 'error' or name == 'traceback' then attempt[place] = nil end
+    end
     redis.call('HSET', key('attempts', id), fence, pack_row(attempt, #ATTEMPT))
   end
 end

@@ -31,7 +31,8 @@ local JOB = {
   'id', 'task', 'payload', 'queue', 'priority', 'state', 'due_at', 'created_at', 'started_at', 'finished_at', 'worker',
   'fence', 'failures', 'crashes', 'blames', 'on_crash', 'retries', 'timeout', 'result', 'result_error', 'error',
   'traceback', 'reason', 'cancel_requested_at', 'schedule', 'occurrence', 'span_first', 'span_count', 'unique_key',
-  'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'headers', 'gate', 'progress', 'progress_note',
+  'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'headers', 'gate', 'error_type',
+  'fingerprint', 'progress', 'progress_note',
 }
 
 local function put_column(row, name, value)

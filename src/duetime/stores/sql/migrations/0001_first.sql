@@ -53,7 +53,9 @@ CREATE TABLE {jobs} (
     result_ttl bigint, -- How long its result is kept, in microseconds; empty: as long as its record.
     failure_ttl bigint, -- How long its error is kept, in microseconds; empty: as long as its record.
     headers text, -- Texts by name that go along with it, as JSON.
-    gate {key_text} -- The limit that it waits for or runs under.
+    gate {key_text}, -- The limit that it waits for or runs under.
+    error_type text, -- The class of the error, with its module.
+    fingerprint {key_text} -- Equal for failures of one task that are of one kind and come from one place.
 ) {job_storage};
 
 -- What can be claimed without asking a limit: each queue and priority is an ordered range.
@@ -96,6 +98,8 @@ CREATE TABLE {attempts} (
     outcome text NOT NULL, -- Why the job was tried again.
     error text, -- What went wrong, in a line.
     traceback text, -- Where that was.
+    error_type text, -- The class of the error, with its module.
+    fingerprint {key_text}, -- As in the job.
     PRIMARY KEY (job_id, fence)
 ) {key_storage};
 

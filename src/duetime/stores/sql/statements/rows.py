@@ -38,7 +38,7 @@ _schedule = attrgetter(
     "paused_reason", "paused_by", "paused_until", "parked_at", "fired_through", "next_at", "made", "streak_from",
 )  # fmt: skip
 _facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
-_texts = attrgetter("result", "result_error", "error", "traceback", "reason")
+_texts = attrgetter("result", "result_error", "error", "traceback", "error_type", "fingerprint", "reason")
 _success = attrgetter("token", "started_at", "finished_at", "result", "result_error")
 
 

@@ -51,6 +51,8 @@ CREATE TABLE IF NOT EXISTS {jobs} (
     failure_ttl bigint,
     headers longtext,
     gate varchar(350),
+    error_type varchar(200),
+    fingerprint varchar(16),
     -- No column of an index can say that another is not NULL.
     gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL
         COMMENT 'Whether it waits at a gate.',
@@ -84,6 +86,8 @@ CREATE TABLE IF NOT EXISTS {attempts} (
     outcome varchar(20) NOT NULL,
     error longtext,
     traceback longtext,
+    error_type varchar(200),
+    fingerprint varchar(16),
     PRIMARY KEY (job_id, fence)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
