@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
+from duetime.cli.audit import audit
 from duetime.cli.command import json_option, option
 from duetime.cli.database import copy, doctor, migrate, prune, reopen, uninstall
 from duetime.cli.jobs import enqueue, explain, jobs
@@ -153,7 +154,7 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks)
+_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks, audit)
 _ON_DATABASES = (prune, migrate, copy, reopen, uninstall, doctor)
 
 for command in (*_ON_JOBS, *_ON_DATABASES, cron, completion, demo):

@@ -48,7 +48,11 @@ def describe_traceback(error: BaseException) -> str:
 def error_type(error: BaseException) -> str:
     """Return the class of an exception with its module, as in a traceback."""
     kind = type(error)
-    name = kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
+    name = (
+        kind.__qualname__
+        if kind.__module__ in {"builtins", "__main__"}
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
     return _cut(name, MAX_TYPE)
 
 

@@ -92,7 +92,9 @@ def check_hook(function: EnqueueHook) -> None:
     except (TypeError, ValueError):
         fits = False
     if not fits:
-        raise InvalidTask(f"on_enqueue takes `def function(request)`, not async; {function!r:.100} is not that")
+        raise InvalidTask(
+            f"on_enqueue takes `def function(request)`, not async; {function!r:.100} is not that"
+        )
 
 
 def show_to(hooks: Iterable[EnqueueHook], calls: Iterable[Call[Any]]) -> list[Call[Any]]:

@@ -329,9 +329,11 @@ _FIELD_READERS: dict[str, Callable[[Any], Any]] = {
     "callbacks": json_or_text,
     "headers": json_or_text,
     "tags": list,
-    **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
     **dict.fromkeys(
-        ("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"),
+        ("occurrence", "until", "start", "end", "parked_at", "due_at", "expires_at"), to_datetime
+    ),
+    **dict.fromkeys(
+        ("timeout", "delay", "misfire_window", "expires", "result_ttl", "failure_ttl"),
         lambda micros: "forever" if micros == FOREVER else timedelta(microseconds=micros),
     ),
 }

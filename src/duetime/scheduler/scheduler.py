@@ -30,6 +30,7 @@ from duetime.runtime.running.run import current_run
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
+from duetime.scheduler.audit import Audit
 from duetime.scheduler.enqueue_hooks import EnqueueHook, check_hook, show_to
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
@@ -141,6 +142,11 @@ class Scheduler:
         return Workers(self._opened)
 
     @cached_property
+    def audit(self) -> Audit:
+        """Tells who did what."""
+        return Audit(self._opened)
+
+    @cached_property
     def locks(self) -> StoredLocks:
         """Shows who holds which lock, and releases what was left behind."""
         if self.lock_url is not None:
@@ -173,6 +179,7 @@ class Scheduler:
             schedules=self.schedules,
             queues=self.queues,
             workers=self.workers,
+            audit=self.audit,
             prune=self.prune,
             lock=self.lock,
         )

@@ -37,6 +37,7 @@ from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.specs import schedule_trigger, trigger_from_text
 from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler, with_current_gate
+from duetime.scheduler.audit import actor_name
 from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle
@@ -45,7 +46,6 @@ from duetime.scheduler.records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import (
     ChangeAnswer,
-    actor_name,
     answer_of,
     change_existing,
     change_schedule,

@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from duetime.locks.base import DEFAULT_TTL, BlockingLock, DistributedLock
 from duetime.model.time import Duration
+from duetime.scheduler.audit import Audit
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.portal import BlockingPortal
@@ -121,6 +122,12 @@ class BlockingWorkers(BlockingVerbs[Workers]):
     stacks = blocking(Workers.stacks)
 
 
+class BlockingAudit(BlockingVerbs[Audit]):
+    """Tells who did what."""
+
+    list = blocking(Audit.list)
+
+
 class BlockingPruning(BlockingVerbs[Pruning]):
     """The verb `scheduler.sync.prune`."""
 
@@ -138,6 +145,7 @@ class BlockingScheduler:
         schedules: Schedules,
         queues: Queues,
         workers: Workers,
+        audit: Audit,
         prune: Pruning,
         lock: Callable[..., DistributedLock],
     ) -> None:
@@ -147,6 +155,7 @@ class BlockingScheduler:
         self.schedules = BlockingSchedules(schedules, portal)
         self.queues = BlockingQueues(queues, portal)
         self.workers = BlockingWorkers(workers, portal)
+        self.audit = BlockingAudit(audit, portal)
         self.prune = BlockingPruning(prune, portal)
         self._lock = lock
 

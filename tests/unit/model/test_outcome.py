@@ -137,9 +137,12 @@ def test_a_failure_without_retries_is_final() -> None:
 
 
 def test_failures_of_one_kind_from_one_place_have_one_fingerprint() -> None:
-    kind = {"error_type": "app.Boom", "place": "app:work"}
+    kind: dict[str, Any] = {"error_type": "app.Boom", "place": "app:work"}
     first = settle(Failed(error="boom", traceback="line 1", **kind)).fingerprint
-    assert settle(Failed(error="other text", traceback="line 9", **kind), policy=fixed(1, 0)).fingerprint == first
+    assert (
+        settle(Failed(error="other text", traceback="line 9", **kind), policy=fixed(1, 0)).fingerprint
+        == first
+    )
     others = [
         settle(Failed(error="boom", **kind), task="other"),
         settle(Failed(error="boom", error_type="app.Bang", place="app:work")),

@@ -75,7 +75,12 @@ async def test_a_request_tells_what_is_asked_for(scheduler: Scheduler) -> None:
     handle = await task.options(at=moment, queue="mail", priority=2, key="k").enqueue("you")
     (request,) = requests
     assert (request.id, request.queue, request.priority) == (handle.id, "mail", 2)
-    assert (request.at, request.key, request.tags, {**request.headers}) == (moment, "k", ("t",), {"team": "a"})
+    assert (request.at, request.key, request.tags, {**request.headers}) == (
+        moment,
+        "k",
+        ("t",),
+        {"team": "a"},
+    )
     assert (request.parent, request.schedule) == (None, None)
     assert repr(request) == f"JobRequest(id={handle.id!r}, task='greet')"
 

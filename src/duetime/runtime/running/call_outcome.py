@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from duetime.errors import InvalidArguments
@@ -61,10 +62,15 @@ def outcome_of_error(error: BaseException) -> Outcome:
     return failure(error, cause=error)
 
 
-def failure(error: BaseException, **more: Any) -> Failed:
+def failure(error: BaseException, /, **more: Any) -> Failed:
     """Tell of an exception: its text, where it was raised, and what it has in common with others."""
-    told = {"error": describe_error(error), "traceback": describe_traceback(error)}
-    return Failed(**{**told, "error_type": error_type(error), "place": error_place(error), **more})
+    told = Failed(
+        error=describe_error(error),
+        traceback=describe_traceback(error),
+        error_type=error_type(error),
+        place=error_place(error),
+    )
+    return replace(told, **more)
 
 
 def _single_error(error: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from duetime.errors import StoreMoved
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import Token
 from duetime.model.outcome import CrashSuspect
 from duetime.model.text import clean_text
@@ -15,7 +16,7 @@ from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, Worke
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ServerAnswer, command_fields, read_record, worker_fields
+from duetime.stores.redis.rows import ServerAnswer, command_fields, noted_fields, read_record, worker_fields
 from duetime.stores.redis.runs import read_rescued_jobs
 
 _RESCUED_PER_CALL: Final = 1_000
@@ -90,11 +91,12 @@ class RedisWorkers(RedisStorePart):
         )
         return RescueResult(dead, [job._replace(blamed=job.claim.job_id in blamed) for job in adopted])
 
-    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+    async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
         """Tell workers that are alive, and hint them."""
         if not commands:
             return []
-        request = {"commands": [command_fields(command) for command in commands]}
+        said = noted_fields(noted, [command.id for command in commands])
+        request = {"commands": [command_fields(command) for command in commands], "noted": said}
         _, found = await self._calls.write("send", request)
         stored = [read_record(Command, row) for row in found]
         for worker in {command.worker for command in stored}:

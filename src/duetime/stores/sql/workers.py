@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from duetime.errors import StoreMoved
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import CrashSuspect
 from duetime.model.stored import with_blanks
@@ -18,6 +19,7 @@ from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, Worke
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.enqueue import note
 from duetime.stores.sql.records import command_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
@@ -144,10 +146,13 @@ class SqlWorkers(SqlSubject):
         return RescueResult(dead, [_orphan(row, before[row[0]], blamed) for row in adopted])
 
     @write(rows=len)
-    def send(self, commands: Sequence[NewCommand]) -> HintingScript[list[Command]]:
+    def send(
+        self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED
+    ) -> HintingScript[list[Command]]:
         """Store commands to workers that are alive, hint those, and read back which were stored."""
         yield Query(self._sql.send, {"rows": encode_batch(map(command_row, commands))})
         stored = yield from self._commands([command.id for command in commands])
+        yield from note(self._sql, [noted.get(command.id) for command in stored])
         for worker in {command.worker for command in stored}:
             yield Hint("worker", worker)
         return stored

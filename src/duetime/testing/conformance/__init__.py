@@ -48,6 +48,7 @@ _MODULES = (
     "locks",
     "moves",
     "moving",
+    "noted",
     "policies",
     "queue_limits",
     "rates",
@@ -99,6 +100,7 @@ from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.locks import TestLocks
 from duetime.testing.conformance.moves import TestEdit, TestRelease
 from duetime.testing.conformance.moving import TestExchange, TestMovedAway, TestMovedOn, TestStretches
+from duetime.testing.conformance.noted import TestNoted
 from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
 from duetime.testing.conformance.queue_limits import TestQueueLimits
 from duetime.testing.conformance.rates import TestRates
@@ -161,6 +163,7 @@ __all__ = [
     "TestMovedAway",
     "TestMovedOn",
     "TestNextDue",
+    "TestNoted",
     "TestOccurrences",
     "TestPauseAndDelete",
     "TestPausesOfSchedules",

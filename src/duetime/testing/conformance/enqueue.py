@@ -260,7 +260,12 @@ class TestEnqueue(StoreSuite):
     ) -> None:
         await hire(store, "w1")
         terms = JobTerms(
-            expires=SECOND, tags=("a", "b"), callbacks="{}", result_ttl=0, failure_ttl=FOREVER, headers=HEADERS
+            expires=SECOND,
+            tags=("a", "b"),
+            callbacks="{}",
+            result_ttl=0,
+            failure_ttl=FOREVER,
+            headers=HEADERS,
         )
         job_id = await put(store, terms=terms, key=Key(value="k"), parent="p")
         claim, record = await take_one(store), await read(store, job_id)

@@ -188,7 +188,9 @@ class TestReplacement(StoreSuite):
     ) -> None:
         first = await put(store, key=RETURN, payload="1", terms=JobTerms(tags=("old",)))
         clock.advance(1)
-        terms = JobTerms(expires=SECOND, tags=("a",), callbacks="{}", result_ttl=1, failure_ttl=2, headers='{"a":"b"}')
+        terms = JobTerms(
+            expires=SECOND, tags=("a",), callbacks="{}", result_ttl=1, failure_ttl=2, headers='{"a":"b"}'
+        )
         asked = job(
             key=REPLACE,
             payload="2",

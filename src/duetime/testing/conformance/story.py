@@ -96,7 +96,11 @@ async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
     """Store jobs of every kind and let some of them run; most of them wait."""
     share = max(1, count // 10)
     rich = JobTerms(
-        tags=("x", "y"), callbacks='[{"task":"after"}]', expires=DAY, result_ttl=DAY, failure_ttl=-1,
+        tags=("x", "y"),
+        callbacks='[{"task":"after"}]',
+        expires=DAY,
+        result_ttl=DAY,
+        failure_ttl=-1,
         headers='{"ü":"☃"}',
     )
     gate = JobTerms(gate=gate_name(TASK, "key", "1"))

@@ -221,12 +221,13 @@ CREATE TABLE {audit} (
     at bigint NOT NULL, -- When it was done, in microseconds since 1970.
     who text, -- Who did it.
     verb text NOT NULL, -- What was done: put, edit, pause and so on.
-    target text NOT NULL, -- The schedule.
+    target text NOT NULL, -- A schedule by its name, or in brackets a job, a queue or a worker.
     detail text -- What has changed, or the reason, as JSON.
 );
 
--- What happened to each schedule, in order.
+-- What happened to each thing, and to all, in order.
 CREATE INDEX {audit}_target ON {audit} (target, at, id);
+CREATE INDEX {audit}_time ON {audit} (at, id);
 
 INSERT INTO {meta} (version, name, code, applied_at, store_id)
 VALUES (1, 'first', '{code}', {new_store});

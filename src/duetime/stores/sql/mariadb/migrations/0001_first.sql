@@ -202,9 +202,10 @@ CREATE TABLE IF NOT EXISTS {audit} (
     at bigint NOT NULL,
     who longtext,
     verb varchar(20) NOT NULL,
-    target varchar(200) NOT NULL,
+    target varchar(220) NOT NULL,
     detail longtext,
-    KEY {audit}_target (target, at)
+    KEY {audit}_target (target, at),
+    KEY {audit}_time (at)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
 -- What processes tell each other: each writes to one of a few rows, over what it has told before.
