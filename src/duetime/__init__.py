@@ -19,6 +19,7 @@ from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.working_days import working_day
 from duetime.runtime.running.context import JobContext, current_job
+from duetime.scheduler.announced import TaskRecord
 from duetime.scheduler.audit import AuditRecord
 from duetime.scheduler.enqueue_hooks import JobRequest
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation, WorkerExplanation
@@ -74,6 +75,7 @@ __all__ = [
     "Snooze",
     "State",
     "Task",
+    "TaskRecord",
     "Timer",
     "TimerWheel",
     "Upcoming",

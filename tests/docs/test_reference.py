@@ -105,6 +105,7 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.Ended,
         duetime.AttemptRecord,
         duetime.AuditRecord,
+        duetime.TaskRecord,
         duetime.Event,
         duetime.LastRun,
         duetime.ScheduleRecord,

@@ -136,9 +136,13 @@ class LiveWorkers:
         """Return those that work on a queue."""
         return [worker for worker in self.alive if queue in worker.queues]
 
+    def knowing(self, task: str) -> list[StoredWorker]:
+        """Return those that can run a task."""
+        return [worker for worker in self.alive if task in worker.tasks]
+
     def knows(self, task: str) -> bool | None:
         """Return whether one of them can run a task; `None` if none of them runs jobs."""
-        return any(task in worker.tasks for worker in self.alive) if self.queues else None
+        return bool(self.knowing(task)) if self.queues else None
 
 
 def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -27,9 +28,10 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import FleetPacing, Service, ServiceHealth, WorkerContext
+from duetime.runtime.service import DATABASE_DOWN, FleetPacing, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.announcing import TaskAnnouncer
 from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
@@ -100,6 +102,10 @@ class Worker:
         except BaseException:
             await self._children.close()
             raise
+        if self.options.jobs:
+            # Before the services begin, which together ask for as many connections as there are. It is tried again later.
+            with contextlib.suppress(*DATABASE_DOWN):
+                await self._announcer.announce()
         self._running = True
         self._outcomes.start()
         if self.options.capture_logs:
@@ -355,6 +361,7 @@ class Worker:
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
+        self._announcer = TaskAnnouncer(self._context)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
@@ -366,7 +373,7 @@ class Worker:
             left_out = {
                 queue: names for queue, names in self._named_queues().items() if queue not in options.queues
             }
-            self._intake.append(QueueWatch(self._context, left_out=left_out))
+            self._intake += [QueueWatch(self._context, left_out=left_out), self._announcer]
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
             self._context,

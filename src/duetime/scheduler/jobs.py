@@ -37,10 +37,11 @@ from duetime.model.worker import CommandKind, NewCommand
 from duetime.runtime.codec.json_values import ENCODE_ERRORS, encode_in_order
 from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler
+from duetime.scheduler.announced import find_handler
 from duetime.scheduler.audit import actor_name, entries_about_jobs, entry_about
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_job, find_task, growing_pauses, job_not_found
+from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
 from duetime.scheduler.pages import Page, read_cursor, write_cursor
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, json_or_text
 from duetime.scheduler.task import Call, EnqueueClient, call_arguments
@@ -355,7 +356,7 @@ class Jobs:
     ) -> None:
         """Change what is given of a job that waits, and nothing else.
 
-        `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here. Raises
+        `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here or announced. Raises
         `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`.
         """
         check_known(values, JobEditValues.__optional_keys__)
@@ -376,7 +377,7 @@ class Jobs:
         job = await find_job(self._store(), read_id(job_id))
         await self._check_deadline(job, change)
         if args is not None or kwargs is not None:
-            handler = find_task(self._tasks, job.task)
+            handler = await find_handler(self._store(), self._tasks, job.task)
             payload = handler.arguments.encode(*call)
             in_turn = job.gate is not None and gate_schedule(job.gate) is not None
             change = change._replace(payload=payload, gate=job.gate if in_turn else handler.gate_of(payload))

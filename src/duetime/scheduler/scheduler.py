@@ -17,7 +17,7 @@ from duetime.locks.open import open_lock, place_of, stored_locks
 from duetime.locks.stored import StoredLocks
 from duetime.model.job import JobId
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
-from duetime.model.task import TaskOptions, TaskOptionValues, task_options
+from duetime.model.task import JobOptionValues, TaskOptions, TaskOptionValues, job_options, task_options
 from duetime.model.text import check_name, check_namespace, counted, shown
 from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.model.triggers.base import Trigger
@@ -30,6 +30,7 @@ from duetime.runtime.running.run import current_run
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
+from duetime.scheduler.announced import AnnouncedTasks, find_handler
 from duetime.scheduler.audit import Audit
 from duetime.scheduler.enqueue_hooks import EnqueueHook, check_hook, show_to
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
@@ -49,6 +50,7 @@ from duetime.scheduler.task import (
     AsyncTask,
     Call,
     Calls,
+    Request,
     SyncTask,
     Task,
     TaskDecorator,
@@ -142,6 +144,11 @@ class Scheduler:
         return Workers(self._opened)
 
     @cached_property
+    def announced(self) -> AnnouncedTasks:
+        """Shows the tasks that workers have announced."""
+        return AnnouncedTasks(self._opened)
+
+    @cached_property
     def audit(self) -> Audit:
         """Tells who did what."""
         return Audit(self._opened)
@@ -179,6 +186,7 @@ class Scheduler:
             schedules=self.schedules,
             queues=self.queues,
             workers=self.workers,
+            announced=self.announced,
             audit=self.audit,
             prune=self.prune,
             lock=self.lock,
@@ -245,6 +253,18 @@ class Scheduler:
             check_not_kept_out(store)
         [job_id] = await store.enqueue([call.job])
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
+
+    async def enqueue_by_name(
+        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+    ) -> JobHandle[Any]:
+        """Store a job of a task that is registered here or that workers have announced; raises `UnknownTask`.
+
+        Of one that was only announced, the names of the arguments and their outermost types are checked here.
+        """
+        options, kwargs = job_options(values, owner=self), call_arguments(None, arguments).kwargs
+        handler = await find_handler(self._opened(), self.tasks, task)
+        call = Request[..., Any](handler, self, options).prepared((), kwargs)
+        return await self.enqueue(call, tx=options.tx)
 
     async def enqueue_many(self, calls: Calls, /, *, tx: object | None = None) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""

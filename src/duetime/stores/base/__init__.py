@@ -17,6 +17,7 @@ from duetime.stores.base.protocols import (
     ReadStore,
     ScheduleStore,
     Store,
+    TaskStore,
     WorkerStore,
 )
 from duetime.stores.base.values import (
@@ -80,5 +81,6 @@ __all__ = [
     "SchemaStatus",
     "Store",
     "StoredLock",
+    "TaskStore",
     "WorkerStore",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
+from duetime.model.announced import StoredTask, TaskAnnouncement
 from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
@@ -293,6 +294,17 @@ class WorkerStore(Protocol):
         ...
 
 
+class TaskStore(Protocol):
+    """The tasks that workers have announced: each is stored once, however many workers know it."""
+
+    async def announce(self, tasks: Sequence[TaskAnnouncement]) -> None:
+        """Store tasks in place of those of the same names."""
+
+    async def announced(self, names: Sequence[str] | None = None) -> list[StoredTask]:
+        """Return announced tasks by name, all or those of these names."""
+        ...
+
+
 class CommandStore(Protocol):
     """What workers are told through the store."""
 
@@ -473,6 +485,7 @@ class LockStore(Protocol):
 class Store(
     JobStore,
     WorkerStore,
+    TaskStore,
     CommandStore,
     ScheduleStore,
     ControlStore,

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
+from duetime.model.announced import StoredTask
 from duetime.model.audit import ITSELF, AuditEntry, Noted, StoredAuditEntry, read_detail
 from duetime.model.job import JobTerms, NewJob, Token, join_tags
 from duetime.model.limits import Gate
@@ -28,7 +29,7 @@ from duetime.stores.base import ClaimRequest
 from duetime.stores.base.jobs import read_progress
 
 NamedValues = dict[str, Any]
-T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command)
+T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command, StoredTask)
 
 EXTRAS: Final = (
     "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",

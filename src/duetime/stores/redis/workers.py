@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from duetime.errors import StoreMoved
+from duetime.model.announced import StoredTask, TaskAnnouncement
 from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import Token
 from duetime.model.outcome import CrashSuspect
@@ -90,6 +91,16 @@ class RedisWorkers(RedisStorePart):
             if job.worker and (job.started_at is not None or job.suspected)
         )
         return RescueResult(dead, [job._replace(blamed=job.claim.job_id in blamed) for job in adopted])
+
+    async def announce(self, tasks: Sequence[TaskAnnouncement]) -> None:
+        """Store tasks in place of those of the same names."""
+        if tasks:
+            await self._calls.write("announce", {"tasks": [asdict(task) for task in tasks]})
+
+    async def announced(self, names: Sequence[str] | None = None) -> list[StoredTask]:
+        """Return announced tasks by name, all or those of these names."""
+        _, found = await self._calls.read("announced", {"names": names})
+        return [read_record(StoredTask, row) for row in found]
 
     async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
         """Tell workers that are alive, and hint them."""

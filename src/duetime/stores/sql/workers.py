@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from duetime.errors import StoreMoved
+from duetime.model.announced import StoredTask, TaskAnnouncement
 from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import CrashSuspect
@@ -25,6 +26,7 @@ from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
+_TASK_FIELDS: Final = tuple(StoredTask.__dataclass_fields__)
 _DIED: Final = "the worker died before it answered"
 
 
@@ -144,6 +146,22 @@ class SqlWorkers(SqlSubject):
         values = {"worker": worker, "claim_id": claim_id, "rows": encode_batch(row[:2] for row in orphans)}
         adopted = yield Query(self._sql.adopt, values)
         return RescueResult(dead, [_orphan(row, before[row[0]], blamed) for row in adopted])
+
+    @write(rows=len)
+    def announce(self, tasks: Sequence[TaskAnnouncement]) -> Script[None]:
+        """Store tasks in place of those of the same names; in one order, so that workers do not wait for each other in a circle."""
+        listed = sorted(tasks, key=lambda task: task.name)
+        values = ((task.name, task.queue, task.options, task.schema) for task in listed)
+        yield Query(self._sql.announce, {"rows": encode_batch(values)})
+
+    @read(rows=None)
+    def announced(self, names: Sequence[str] | None = None) -> Script[list[StoredTask]]:
+        """Return announced tasks by name, all or those of these names."""
+        if names is None:
+            found = yield Query(self._sql.announced, {})
+        else:
+            found = yield Query(self._sql.announced_of, {"rows": encode_batch((name,) for name in names)})
+        return [StoredTask(**dict(zip(_TASK_FIELDS, row, strict=True))) for row in found]
 
     @write(rows=len)
     def send(

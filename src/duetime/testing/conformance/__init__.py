@@ -28,6 +28,7 @@ from __future__ import annotations
 import pytest
 
 _MODULES = (
+    "announced",
     "backfills",
     "blocking",
     "callbacks",
@@ -76,6 +77,7 @@ _MACHINES = ("agreement", "job_machine", "machine", "schedule_machine", "schedul
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
+from duetime.testing.conformance.announced import TestAnnounced
 from duetime.testing.conformance.backfills import TestBackfill, TestEntries, TestOccurrences
 from duetime.testing.conformance.blocking import TestBlocking
 from duetime.testing.conformance.callbacks import TestCallbacks
@@ -129,6 +131,7 @@ from duetime.testing.conformance.writing import TestLostAnswers, TestWriteSchedu
 __all__ = [
     "MakeStore",
     "StoreSuite",
+    "TestAnnounced",
     "TestBackfill",
     "TestBatchesOfKeys",
     "TestBlame",

@@ -229,5 +229,14 @@ CREATE TABLE {audit} (
 CREATE INDEX {audit}_target ON {audit} (target, at, id);
 CREATE INDEX {audit}_time ON {audit} (at, id);
 
+-- What workers can run, for those who have not the code.
+CREATE TABLE {tasks} (
+    name {key_text} NOT NULL PRIMARY KEY, -- The name under which its function is registered.
+    queue {key_text} NOT NULL, -- Where its jobs wait.
+    options text NOT NULL, -- What else its jobs start from, as JSON.
+    argument_schema text NOT NULL, -- What arguments it takes by name, as a JSON Schema.
+    announced_at bigint NOT NULL -- When a worker last said so, in microseconds since 1970.
+);
+
 INSERT INTO {meta} (version, name, code, applied_at, store_id)
 VALUES (1, 'first', '{code}', {new_store});

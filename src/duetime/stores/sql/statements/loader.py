@@ -26,6 +26,7 @@ TABLES = (
     "logs",
     "commands",
     "audit",
+    "tasks",
     "meta",
     "locks",
 )

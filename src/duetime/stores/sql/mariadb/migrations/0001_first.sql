@@ -208,6 +208,14 @@ CREATE TABLE IF NOT EXISTS {audit} (
     KEY {audit}_time (at)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
+CREATE TABLE IF NOT EXISTS {tasks} (
+    name varchar(200) NOT NULL PRIMARY KEY,
+    queue varchar(200) NOT NULL,
+    options longtext NOT NULL,
+    argument_schema longtext NOT NULL,
+    announced_at bigint NOT NULL
+) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
+
 -- What processes tell each other: each writes to one of a few rows, over what it has told before.
 
 CREATE TABLE IF NOT EXISTS {hints} (
