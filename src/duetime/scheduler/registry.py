@@ -25,6 +25,7 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.codec.results import check_result_type
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.surroundings import Surrounding
 from duetime.scheduler.enqueue_hooks import EnqueueHook
 
 
@@ -84,6 +85,7 @@ class SchedulerRegistry:
         self.schedules: dict[str, ScheduleDefinition] = {}
         self.middleware: list[Middleware] = []
         self.enqueue_hooks: list[EnqueueHook] = []
+        self.around: list[Surrounding] = []
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
@@ -101,7 +103,12 @@ class SchedulerRegistry:
             arguments.check_by(options.gate.by)
         is_async = inspect.iscoroutinefunction(function)
         handler = Handler(
-            name=task, function=function, is_async=is_async, options=options, arguments=arguments
+            name=task,
+            function=function,
+            is_async=is_async,
+            options=options,
+            arguments=arguments,
+            around=self.around,
         )
         self.handlers[task] = handler
         return handler

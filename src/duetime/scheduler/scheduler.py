@@ -27,6 +27,7 @@ from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.executor import Middleware, check_middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import current_run
+from duetime.runtime.running.surroundings import GivenSurrounding, as_surrounding
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
@@ -65,6 +66,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
 H = TypeVar("H", bound=EnqueueHook)
+A = TypeVar("A", bound=GivenSurrounding)
 
 log = logging.getLogger("duetime.store")
 
@@ -313,6 +315,14 @@ class Scheduler:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
         check_middleware(function)
         self._registry.middleware.append(function)
+        return function
+
+    def around(self, function: A, /) -> A:
+        """Call every handler within a context manager of its job, in the same thread; the first one is outermost.
+
+        `function` is a generator function that yields once, or returns the context manager.
+        """
+        self._registry.around.append(as_surrounding(function))
         return function
 
     def on_enqueue(self, function: H, /) -> H:

@@ -26,6 +26,7 @@ from duetime.runtime.running.call_outcome import failure, outcome_of_call, undec
 from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
+from duetime.runtime.running.surroundings import surrounded
 
 log = logging.getLogger("duetime.worker")
 
@@ -113,7 +114,7 @@ def _run_job(job: messages.RunJob, run: Run) -> Outcome:
         args, kwargs = handler.arguments.decode(job.claim.payload)
     except InvalidArguments as error:
         return undecodable_outcome(error)
-    return outcome_of_call(partial(handler.function, *args, **kwargs))
+    return outcome_of_call(partial(surrounded(handler).function, *args, **kwargs))
 
 
 def _find_task(address: TaskLocation, task: str) -> Handler:
