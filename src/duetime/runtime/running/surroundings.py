@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -15,7 +15,7 @@ from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import current_run
 
 Surrounding: TypeAlias = Callable[[JobContext], AbstractContextManager[object]]
-GivenSurrounding: TypeAlias = Surrounding | Callable[[JobContext], Iterator[object]]
+GivenSurrounding: TypeAlias = Surrounding | Callable[[JobContext], Iterator[Any]]
 
 
 def as_surrounding(function: GivenSurrounding) -> Surrounding:
@@ -53,7 +53,7 @@ def surrounded(handler: Handler) -> Handler:
 
 
 @contextlib.contextmanager
-def _entered(around: Sequence[Surrounding]) -> Iterator[None]:
+def _entered(around: Sequence[Surrounding]) -> Generator[None]:
     """Enter them, the first outermost, for the job that runs here."""
     job = JobContext(current_run.get())
     with contextlib.ExitStack() as stack:

@@ -8,6 +8,7 @@ another `StoreError` when it cannot be used.
 from __future__ import annotations
 
 from duetime.stores.base.protocols import (
+    AccessStore,
     CommandStore,
     ControlStore,
     HandlerTransaction,
@@ -49,6 +50,7 @@ from duetime.stores.base.values import (
 
 __all__ = [
     "BEHIND_ALL_IDS",
+    "AccessStore",
     "CancelAnswer",
     "Capabilities",
     "ClaimRequest",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
+from duetime.model.access import Credential, CredentialId, CredentialKind, NewCredential
 from duetime.model.announced import StoredTask, TaskAnnouncement
 from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
@@ -482,6 +483,34 @@ class LockStore(Protocol):
         ...
 
 
+class AccessStore(Protocol):
+    """Who may do what over a network; what was revoked or has expired is removed by `prune`."""
+
+    async def add_credential(self, new: NewCredential, *, entry: AuditEntry | None = None) -> None:
+        """Accept a secret from now on; safe to repeat."""
+
+    async def find_credential(self, digest: str) -> Credential | None:
+        """Return the one with this digest, if it is accepted now: neither revoked nor expired by the store's clock."""
+        ...
+
+    async def credentials(self, kind: CredentialKind) -> list[Credential]:
+        """Return all of a kind, newest first; those that are not accepted any more are there for a while."""
+        ...
+
+    async def touch_credential(self, credential: CredentialId, *, lifetime: Micros | None = None) -> bool:
+        """Note that it is used, and with `lifetime` have it end so long from now; False if it is not accepted any more."""
+        ...
+
+    async def revoke_credentials(
+        self, ids: Sequence[CredentialId], *, noted: Noted = NOTHING_NOTED
+    ) -> frozenset[CredentialId]:
+        """Accept these no more, nor what was made from them; return those that this very call has revoked.
+
+        Of several calls at once one revokes: so a link is used once.
+        """
+        ...
+
+
 class Store(
     JobStore,
     WorkerStore,
@@ -492,6 +521,7 @@ class Store(
     ReadStore,
     MovingStore,
     LockStore,
+    AccessStore,
     Protocol,
 ):
     """A durable home for jobs and schedules."""

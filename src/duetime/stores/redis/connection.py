@@ -38,7 +38,7 @@ from duetime.stores.redis.rows import (
 _FOLDER: Final = Path(__file__).parent / "lua"
 _FILES: Final = (
     "keys", "replies", "indexes", "rows", "asides", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
-    "settling", "reports", "looks", "limits", "pulses", "control", "reads", "retention", "schedules", "moving", "locks",
+    "settling", "reports", "looks", "limits", "pulses", "control", "reads", "access", "retention", "schedules", "moving", "locks",
 )  # fmt: skip
 """In this order: each uses what stands before it."""
 _APART: Final = frozenset({"limits", "pulses", "retention", "moving", "locks"})

@@ -28,6 +28,7 @@ from __future__ import annotations
 import pytest
 
 _MODULES = (
+    "access",
     "announced",
     "backfills",
     "blocking",
@@ -77,6 +78,7 @@ _MACHINES = ("agreement", "job_machine", "machine", "schedule_machine", "schedul
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
+from duetime.testing.conformance.access import TestAccess
 from duetime.testing.conformance.announced import TestAnnounced
 from duetime.testing.conformance.backfills import TestBackfill, TestEntries, TestOccurrences
 from duetime.testing.conformance.blocking import TestBlocking
@@ -131,6 +133,7 @@ from duetime.testing.conformance.writing import TestLostAnswers, TestWriteSchedu
 __all__ = [
     "MakeStore",
     "StoreSuite",
+    "TestAccess",
     "TestAnnounced",
     "TestBackfill",
     "TestBatchesOfKeys",

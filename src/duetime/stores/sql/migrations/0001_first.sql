@@ -238,5 +238,22 @@ CREATE TABLE {tasks} (
     announced_at bigint NOT NULL -- When a worker last said so, in microseconds since 1970.
 );
 
+-- Who may do what over a network.
+CREATE TABLE {credentials} (
+    id {key_text} NOT NULL PRIMARY KEY, -- Rises with time.
+    kind text NOT NULL, -- token, session, or link, which signs in once.
+    digest {key_text} NOT NULL, -- The SHA-256 of the secret, which is stored nowhere.
+    name text NOT NULL, -- Whose it is, or what it is for.
+    role text NOT NULL, -- viewer, operator or admin.
+    queues text, -- The queues that it is good for, as JSON; empty: all.
+    parent {key_text}, -- What it was made from, and ends with.
+    created_at bigint NOT NULL, -- When it was made, in microseconds since 1970.
+    expires_at bigint, -- Until when it is accepted, in microseconds since 1970; empty: until it is revoked.
+    used_at bigint, -- When it was last used, as far as that was noted, in microseconds since 1970.
+    revoked_at bigint -- When it was revoked, in microseconds since 1970.
+);
+
+CREATE UNIQUE INDEX {credentials}_digest ON {credentials} (digest);
+
 INSERT INTO {meta} (version, name, code, applied_at, store_id)
 VALUES (1, 'first', '{code}', {new_store});

@@ -27,6 +27,7 @@ TABLES = (
     "commands",
     "audit",
     "tasks",
+    "credentials",
     "meta",
     "locks",
 )

@@ -216,6 +216,21 @@ CREATE TABLE IF NOT EXISTS {tasks} (
     announced_at bigint NOT NULL
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
+CREATE TABLE IF NOT EXISTS {credentials} (
+    id varchar(64) NOT NULL PRIMARY KEY,
+    kind varchar(20) NOT NULL,
+    digest varchar(64) NOT NULL,
+    name longtext NOT NULL,
+    role varchar(20) NOT NULL,
+    queues longtext,
+    parent varchar(64),
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    used_at bigint,
+    revoked_at bigint,
+    UNIQUE KEY {credentials}_digest (digest)
+) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
+
 -- What processes tell each other: each writes to one of a few rows, over what it has told before.
 
 CREATE TABLE IF NOT EXISTS {hints} (
