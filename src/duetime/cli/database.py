@@ -29,8 +29,8 @@ from duetime.model.stored import LiveWorkers
 from duetime.model.text import counted, short_list
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
+from duetime.scheduler.audit import actor_name
 from duetime.scheduler.explanations import check_queues, check_schedules
-from duetime.scheduler.schedule_changes import actor_name
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
 from duetime.stores.base import DoctorCheck, SchemaStatus, Store

@@ -12,6 +12,7 @@ import click
 from duetime.cli.command import (
     PendingAnswer,
     all_options,
+    by_option,
     client_command,
     dry_run_option,
     job_ids_argument,
@@ -54,6 +55,7 @@ _yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 @option("--delay", "DURATION", "Run them this long from now.")
 @option("--queue", "NAME", "Move them to this queue.")
 @option("--priority", "N", "From 0 (first) to 9.")
+@by_option
 async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
     """Change when or where jobs run that wait.
 
@@ -74,8 +76,11 @@ async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) 
 @client_command
 @job_ids_argument
 @_yes_option
+@by_option
 @dry_run_option
-def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run: bool) -> PendingAnswer:
+def delete(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, by: str | None, dry_run: bool
+) -> PendingAnswer:
     """Remove jobs that wait or have ended, with all about them.
 
     On a terminal the id is asked for, or how many there are; elsewhere --yes is needed. `-` reads ids from standard
@@ -87,7 +92,7 @@ def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run
 
     async def act(job_id: str) -> str:
         if not dry_run:
-            await scheduler.jobs.delete(job_id)
+            await scheduler.jobs.delete(job_id, by=by)
             return "deleted"
         return "active" if (await scheduler.jobs.get(job_id)).state is State.RUNNING else "would be deleted"
 
@@ -116,12 +121,14 @@ def _read_argument(text: str) -> tuple[str, object]:
     multiple=True,
 )
 @_yes_option
+@by_option
 @dry_run_option
 def purge(
     scheduler: Scheduler,
     *,
     argument: tuple[tuple[str, object], ...],
     yes: bool,
+    by: str | None,
     dry_run: bool,
     **criteria: Unpack[JobCriteria],
 ) -> PendingAnswer:
@@ -146,7 +153,7 @@ def purge(
         confirm(str(found.deleted), what="number of jobs to delete", done="deleted")
 
     async def work() -> Answer:
-        done = await scheduler.jobs.delete_many(arguments=arguments, dry_run=dry_run, **criteria)
+        done = await scheduler.jobs.delete_many(arguments=arguments, dry_run=dry_run, by=by, **criteria)
         return Answer(
             values={**done._asdict(), "dry_run": dry_run},
             lines=_purge_lines(done, dry_run=dry_run),

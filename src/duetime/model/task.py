@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, get_args
 
 from duetime.errors import InvalidOption
 from duetime.model.callbacks import GivenCallback, bind_callbacks, overlay
+from duetime.model.headers import check_headers, headers_to_text, overlay_headers
 from duetime.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
@@ -57,6 +58,7 @@ class CommonOptionValues(TypedDict, total=False):
     queue: str
     priority: int
     tags: Sequence[str]
+    headers: Mapping[str, str]
     result_ttl: Duration | None
     failure_ttl: Duration | None
     on_success: GivenCallback
@@ -112,7 +114,7 @@ class JobOptions:
     tx: object | None = None
     """The caller's own transaction, as the store knows it."""
     terms: JobTerms = NO_TERMS
-    """What they say replaces what the task says; tags are added to those of the task."""
+    """What they say replaces what the task says; tags and headers are added to those of the task."""
 
     def over(self, defaults: JobTerms) -> JobTerms:
         """Return the terms of a job with these options."""
@@ -122,6 +124,7 @@ class JobOptions:
         said = {name: value for name in own.__slots__ if (value := getattr(own, name)) not in (None, ())}
         said["tags"] = _few_tags((*defaults.tags, *own.tags))
         said["callbacks"] = overlay(defaults.callbacks, own.callbacks)
+        said["headers"] = check_headers(overlay_headers(defaults.headers, own.headers))
         return replace(defaults, **said)
 
 
@@ -172,6 +175,7 @@ def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str 
         callbacks=callbacks,
         result_ttl=_ttl(values, "result_ttl"),
         failure_ttl=_ttl(values, "failure_ttl"),
+        headers=headers_to_text(values["headers"]) if "headers" in values else None,
     )
     return NO_TERMS if terms == NO_TERMS else terms
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from duetime.model.audit import StoredAuditEntry
+from duetime.model.headers import read_headers
 from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import UNLIMITED, Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
@@ -80,6 +81,10 @@ class JobRecord(StoredRecord):
     """Why there is no result, or why it cannot be read."""
     error: str | None
     traceback: str | None
+    error_type: str | None
+    """The class of the error, with its module; `None` for an end that is no exception's, such as a crash."""
+    fingerprint: str | None
+    """Equal for failures of one task that are of one kind and come from one place, whatever their message."""
     reason: str | None
     """Why it was skipped, cancelled or failed, in a word."""
     cancel_requested: bool
@@ -91,6 +96,8 @@ class JobRecord(StoredRecord):
     """The first of them; `occurrence` is the last."""
     key: str | None
     tags: tuple[str, ...]
+    headers: Mapping[str, str]
+    """Texts by name that were enqueued with it."""
     parent: JobId | None
     """The job that this one repeats, or whose end it was called for."""
     expires_at: datetime | None
@@ -114,6 +121,7 @@ class JobRecord(StoredRecord):
             occurrences=job.span_count,
             first_occurrence=optional_datetime(job.occurrence if job.span_first is None else job.span_first),
             tags=split_tags(job.tags),
+            headers={**read_headers(job.headers)},
         )
 
 
@@ -131,6 +139,8 @@ class AttemptRecord(StoredRecord):
     """Why the job was tried again; for the last try, the state of the job."""
     error: str | None
     traceback: str | None
+    error_type: str | None
+    fingerprint: str | None
 
 
 def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[AttemptRecord]:
@@ -317,10 +327,13 @@ _FIELD_READERS: dict[str, Callable[[Any], Any]] = {
     "trigger": lambda text: trigger_to_show(text).describe(),
     "payload": json_or_text,
     "callbacks": json_or_text,
+    "headers": json_or_text,
     "tags": list,
-    **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
     **dict.fromkeys(
-        ("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"),
+        ("occurrence", "until", "start", "end", "parked_at", "due_at", "expires_at"), to_datetime
+    ),
+    **dict.fromkeys(
+        ("timeout", "delay", "misfire_window", "expires", "result_ttl", "failure_ttl"),
         lambda micros: "forever" if micros == FOREVER else timedelta(microseconds=micros),
     ),
 }

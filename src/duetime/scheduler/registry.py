@@ -25,6 +25,8 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.codec.results import check_result_type
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.surroundings import Surrounding
+from duetime.scheduler.enqueue_hooks import EnqueueHook
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class SchedulerRegistry:
         self.handlers: dict[str, Handler] = {}
         self.schedules: dict[str, ScheduleDefinition] = {}
         self.middleware: list[Middleware] = []
+        self.enqueue_hooks: list[EnqueueHook] = []
+        self.around: list[Surrounding] = []
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
@@ -102,7 +106,12 @@ class SchedulerRegistry:
                 arguments.check_named(parameter, by=f"{parameter!r} in lock={lock.text!r}")
         is_async = inspect.iscoroutinefunction(function)
         handler = Handler(
-            name=task, function=function, is_async=is_async, options=options, arguments=arguments
+            name=task,
+            function=function,
+            is_async=is_async,
+            options=options,
+            arguments=arguments,
+            around=self.around,
         )
         self.handlers[task] = handler
         return handler

@@ -172,6 +172,12 @@ class EnqueueClient(Protocol):
         """Store one request."""
         ...
 
+    async def enqueue_by_name(
+        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+    ) -> JobHandle[Any]:
+        """Store a job of a task that workers have announced."""
+        ...
+
     def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in this very thread."""
         ...

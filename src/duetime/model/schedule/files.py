@@ -236,6 +236,7 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
         "misfire_limit": schedule.misfire_limit if schedule.misfire == "all" else None,
         "pause_after": schedule.pause_after,
         "tags": list(terms.tags) or None,
+        "headers": None if terms.headers is None else json.loads(terms.headers),
         "expires": _length(terms.expires),
         "result_ttl": _length(terms.result_ttl),
         "failure_ttl": _length(terms.failure_ttl),

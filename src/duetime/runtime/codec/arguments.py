@@ -23,6 +23,7 @@ from duetime.runtime.codec.json_values import (
     readable_type,
 )
 from duetime.runtime.codec.round_trip import NO_NAN, change_finders, find_nan
+from duetime.runtime.codec.schemas import schema_of
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -111,6 +112,12 @@ class Arguments:
         except ENCODE_ERRORS as error:
             text = f"{by} of {self._task} has a default that is not JSON: {error}"
             raise InvalidOption(text) from None
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments, by parameter name."""
+        parameters = self._signature.parameters.values()
+        defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        return schema_of(self._shape, defaults)
 
     def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> msgspec.Struct:
         try:

@@ -44,6 +44,7 @@ from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, current_run
+from duetime.runtime.running.surroundings import surrounded
 
 log = logging.getLogger("duetime.worker")
 
@@ -70,7 +71,7 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = self._handlers[run.claim.task]
+        handler = surrounded(self._handlers[run.claim.task])
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
         current_run.set(run)
         call = self._in_child if handler.options.cpu else self._call
