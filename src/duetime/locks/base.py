@@ -151,7 +151,7 @@ class DistributedLock(ABC):
 
     async def release(self) -> bool:
         """Give the lock back; False if it is not held, or was lost."""
-        return await asyncio.shield(asyncio.ensure_future(self._release()))
+        return await self._release()
 
     async def renew(self) -> bool:
         """Put the deadline off now; False if the lock is not held, or was lost."""
@@ -287,7 +287,14 @@ class DistributedLock(ABC):
 
     async def _release(self) -> bool:
         hold = self._held()
-        return hold is not None and self._end(hold) and await self.try_release(token=hold.token)
+        if hold is None or not self._end(hold):
+            return False
+        try:
+            return await self.try_release(token=hold.token)
+        except asyncio.CancelledError:
+            # Elsewhere, since this loop may be about to end.
+            asyncio.run_coroutine_threadsafe(self.try_release(token=hold.token), _renewals.thread.loop())
+            raise
 
     async def _renew(self) -> bool:
         return (hold := self._held()) is not None and await self._extend(hold)

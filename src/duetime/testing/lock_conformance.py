@@ -216,6 +216,20 @@ class LockSuite:
         assert await lock.owner() is None
 
     @pytest.mark.covers("lock-left-behind")
+    async def test_a_release_that_is_given_up_takes_place_all_the_same(self, make_lock: MakeLock) -> None:
+        lock = make_lock("reindex", ttl=3_600)
+        for turns in range(4):
+            assert await lock.acquire(timeout=_PATIENCE)
+            releasing = asyncio.create_task(lock.release())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            releasing.cancel()
+            await asyncio.wait([releasing])
+            if not turns:
+                # It had not begun.
+                assert await lock.release()
+
+    @pytest.mark.covers("lock-left-behind")
     async def test_a_block_that_fails_releases(self, make_lock: MakeLock) -> None:
         lock = make_lock("reindex")
         with pytest.raises(ZeroDivisionError):
