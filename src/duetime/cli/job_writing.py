@@ -28,9 +28,23 @@ from duetime.scheduler.jobs import DeletedJobs, JobCriteria
 from duetime.scheduler.records import json_or_text
 from duetime.scheduler.scheduler import Scheduler
 
+
+def _or_none(
+    _ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Return what was given; an option that may be repeated is else an empty list."""
+    return given or None
+
+
 criteria_options = all_options(
     click.option("--task", help="Only jobs of this task."),
-    click.option("--state", type=click.Choice([*map(str, State)]), help="Only jobs in this state."),
+    click.option(
+        "--state",
+        type=click.Choice([*map(str, State)]),
+        multiple=True,
+        callback=_or_none,
+        help="Only jobs in this state; may be repeated.",
+    ),
     click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry."),
     click.option("--queue", help="Only jobs in this queue."),
     click.option("--schedule", help="Only jobs of this schedule."),
@@ -42,6 +56,7 @@ criteria_options = all_options(
     click.option("--key", help="Only jobs with this key."),
     click.option("--tag", help="Only jobs with this tag."),
     option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z."),
+    option("--until", "WHEN", "Only jobs enqueued before 2h ago, or before 2030-01-31T09:00:00Z."),
 )
 """Which jobs are meant."""
 NO_JOB = "there is no such job"

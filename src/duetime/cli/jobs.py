@@ -274,7 +274,7 @@ class RecentJobs:
         """
         if self._since is None:
             self._since = await self._store.now()
-        running = await self._store.find(JobFilter(state=State.RUNNING, limit=_JOBS_PER_LOOK))
+        running = await self._store.find(JobFilter(states=frozenset({State.RUNNING}), limit=_JOBS_PER_LOOK))
         newest = await self._store.find(JobFilter(limit=_JOBS_PER_LOOK))
         jobs = {job.id: job for job in (*newest, *running)}
         ran = [job_id for job_id, before in self._marks.items() if before.state is State.RUNNING]

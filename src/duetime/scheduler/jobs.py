@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
 from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobEnded
 from duetime.model.audit import AuditEntry
-from duetime.model.ids import GivenId, new_job_id, read_id
+from duetime.model.ids import GivenId, last_id_of, new_job_id, read_id
 from duetime.model.job import JobEdit, JobId, JobKind
 from duetime.model.limits import gate_schedule
 from duetime.model.queues import Registry
@@ -59,6 +59,7 @@ E = TypeVar("E", bound=StrEnum)
 G = TypeVar("G", bound=GivenId)
 
 _DEFAULT_PAGE: Final = 50
+_TIMES: Final[Sequence[Literal["since", "until"]]] = ("since", "until")
 _KIND: Final = "jobs"
 """Of cursors."""
 
@@ -67,7 +68,8 @@ class JobCriteria(TypedDict, total=False):
     """What users may write to say which jobs they mean."""
 
     task: str | None
-    state: State | str | None
+    state: State | str | Collection[State | str] | None
+    """One, or several of which any will do."""
     registry: Registry | str | None
     queue: str | None
     schedule: str | None
@@ -76,6 +78,8 @@ class JobCriteria(TypedDict, total=False):
     tag: str | None
     since: datetime | Duration | None
     """The earliest time of enqueueing; a duration counts back from now."""
+    until: datetime | Duration | None
+    """When they were enqueued before; a duration counts back from now."""
 
 
 class JobQuery(JobCriteria, total=False):
@@ -113,14 +117,18 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
     for name, asked in named.items():
         if asked is not None and not check_text(asked, what=name):
             raise InvalidOption(f"{name} is empty; leave it out for jobs of any {name}")
-    since, cursor = query.get("since"), query.get("cursor")
+    since, until = (_instant(query.get(name), now, what=name) for name in _TIMES)
+    cursor, newest = query.get("cursor"), None if until is None else last_id_of(until, now=now)
+    bounds = [] if newest is None else [newest]
+    bounds += [] if cursor is None else [read_cursor(_KIND, cursor)]
     return JobFilter(
         **named,
-        state=_enum_value(State, query.get("state"), what="state"),
+        states=_states(query.get("state")),
         registry=_enum_value(Registry, query.get("registry"), what="registry"),
         kind=_enum_value(JobKind, query.get("kind"), what="kind"),
-        since=None if since is None else _since_instant(since, now),
-        before=None if cursor is None else read_cursor(_KIND, cursor),
+        since=since,
+        until=until,
+        before=min(bounds, default=None),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
     )
 
@@ -144,10 +152,18 @@ def _was_given(job: StoredJob, wanted: Mapping[str, bytes]) -> bool:
     return found.keys() >= wanted.keys() and _as_json({name: found[name] for name in wanted}) == wanted
 
 
-def _since_instant(since: datetime | Duration, now: Instant) -> Instant:
-    if isinstance(since, datetime):
-        return from_datetime(since, what="since")
-    return max(0, now - parse_duration(since, what="since"))
+def _instant(given: datetime | Duration | None, now: Instant, *, what: str) -> Instant | None:
+    if given is None or isinstance(given, datetime):
+        return None if given is None else from_datetime(given, what=what)
+    return max(0, now - parse_duration(given, what=what))
+
+
+def _states(given: State | str | Collection[State | str] | None) -> frozenset[State]:
+    listed = [given] if isinstance(given, str) or given is None else [*given]
+    if not listed:
+        raise InvalidOption("state is empty; leave it out for jobs in any state")
+    found = (_enum_value(State, one, what="state") for one in listed)
+    return frozenset(state for state in found if state is not None)
 
 
 def _enum_value(kind: type[E], value: str | None, *, what: str) -> E | None:
@@ -219,8 +235,8 @@ class Jobs:
     async def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
         """Return one page of jobs, newest first; pass its `cursor` for the next one."""
         store = self._store()
-        counts_back = not isinstance(query.get("since"), datetime | None)
-        where = job_filter(query, now=await store.now() if counts_back else 0)
+        timed = query.get("until") is not None or not isinstance(query.get("since"), datetime | None)
+        where = job_filter(query, now=await store.now() if timed else 0)
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
         return Page(records, cursor=write_cursor(_KIND, records[-1].id) if len(found) > where.limit else None)

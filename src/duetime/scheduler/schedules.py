@@ -364,7 +364,9 @@ async def _first_planted(store: Store, name: str, *, now: Instant) -> Instant | 
         # One that was claimed before may have begun, and waits for something else.
         found += [
             job.occurrence
-            for job in await store.find(JobFilter(schedule=name, state=state, limit=MOST_BACKFILLED))
+            for job in await store.find(
+                JobFilter(schedule=name, states=frozenset({state}), limit=MOST_BACKFILLED)
+            )
             if job.due_at > now and job.started_at is None and job.occurrence is not None
             if job.occurrence > now or job.fence == claims
         ]
