@@ -111,7 +111,10 @@ class SqlEnqueue(SqlSubject):
         soon = due_soon(jobs, self._now())
         # Without a clock of this host, only the server can tell of some jobs whether to hint.
         query = None if entries or soon is None else plain_insertion(self._sql, jobs)
-        single = None if query is None else SingleQueryScript("enqueue", query, list(map(_job_id, jobs)))
+        single = None
+        if query is not None:
+            ids = list(map(_job_id, jobs))
+            single = SingleQueryScript("enqueue", query, lambda _: ids)
         return single, _JOBS_HINT if soon else None
 
     def _now(self) -> Instant | None:

@@ -316,9 +316,9 @@ class PooledDriver(ABC, Generic[C]):
         if single is not None:
             failpoint(f"before:{single.verb}")
             now = self._clock.now() if self._clock else None
-            await connector.ask(connection, single.query, now, within)
+            rows = await connector.ask(connection, single.query, now, within)
             failpoint(f"after:{single.verb}")
-            return single.answer
+            return single.answer(rows)
         steps = script()
         name = script_name(steps)
         with closing(steps):
