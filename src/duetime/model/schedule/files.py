@@ -258,16 +258,10 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
         raise InvalidOption(f"{missing[0]} is missing")
     name = check_name(entry["name"], what="schedule name")
     on_crash, gate = entry.get("on_crash"), entry.get("gate")
-    arguments: Any = entry.get("arguments", {})
-    if not isinstance(arguments, (tuple, Mapping)):
-        raise InvalidOption(f"arguments must be an object by parameter name, not {shown(arguments)}")
-    given = cast("Mapping[str, object]", arguments) if isinstance(arguments, Mapping) else {}
-    if masked := [key for key, value in given.items() if value == MASK]:
-        raise InvalidOption(f"the argument {masked[0]!r} is masked; write its value in place of {MASK}")
     return WantedSchedule(
         name=name,
         task=check_name(entry["task"], what="task"),
-        arguments=arguments,
+        arguments=_read_arguments(entry.get("arguments", {})),
         trigger=read_trigger(entry, name=name),
         options=_options(entry),
         on_crash=None if on_crash is None else check_on_crash(on_crash),
@@ -275,6 +269,17 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
         pause=_read_pause(entry["paused"]) if entry.get("paused") is not None else None,
         made=check_whole(entry.get("made", 0), 0, MOST_IN_A_SPAN, what="made"),
     )
+
+
+def _read_arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
+    if isinstance(value, tuple):
+        return cast("tuple[str, ...]", value)
+    if not isinstance(value, Mapping):
+        raise InvalidOption(f"arguments must be an object by parameter name, not {shown(value)}")
+    given = cast("Mapping[str, Any]", value)
+    if masked := [key for key, one in given.items() if one == MASK]:
+        raise InvalidOption(f"the argument {masked[0]!r} is masked; write its value in place of {MASK}")
+    return given
 
 
 def _written_pause(schedule: StoredSchedule) -> object:
