@@ -11,6 +11,7 @@ from duetime.model.queues import Registry
 from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.schedule.forecast import Forecast
+from duetime.model.secrets import Secret
 from duetime.model.states import State
 from duetime.model.triggers.at import at
 from duetime.model.triggers.cron import cron
@@ -72,6 +73,7 @@ __all__ = [
     "ScheduleImport",
     "ScheduleRecord",
     "Scheduler",
+    "Secret",
     "Snooze",
     "State",
     "Task",

@@ -12,6 +12,7 @@ from duetime.errors import InvalidOption
 from duetime.model.headers import overlay_headers
 from duetime.model.ids import new_job_id
 from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, JobTerms, NewJob, OnCrash, split_tags
+from duetime.model.secrets import MASK, mask_arguments, masks_result
 from duetime.model.states import State
 from duetime.model.text import MAX_READ, check_name, is_deeper, shown
 from duetime.model.time import to_datetime
@@ -148,11 +149,17 @@ def _bind(option: str, target: Any, owner: object | None) -> dict[str, object] |
 def _ended(job: StoredJob) -> dict[str, object]:
     """Return the fields of an `Ended` as JSON values."""
     return {name: getattr(job, name) for name in _AS_STORED} | {
-        "arguments": _loose(job.payload),
-        "result": None if job.result is None else _loose(job.result),
+        "arguments": mask_arguments(_loose(job.payload), job.secret),
+        "result": _result(job),
         "finished_at": to_datetime(job.finished_at or 0).isoformat(),
         "tags": split_tags(job.tags),
     }
+
+
+def _result(job: StoredJob) -> object:
+    if job.result is None:
+        return None
+    return MASK if masks_result(job.secret) else _loose(job.result)
 
 
 def _loose(text: str) -> object:

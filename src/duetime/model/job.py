@@ -35,6 +35,8 @@ class JobTerms:
     """The same for the error of a job that failed."""
     headers: str | None = None
     """Texts by name that go along, as JSON."""
+    secret: str | None = None
+    """The arguments that are masked where they are shown, as `join_tags` writes their names; `return` is the result."""
 
     def to_text(self) -> str | None:
         """Return what a schedule stores, `None` when there is nothing to say."""
@@ -61,7 +63,7 @@ class JobTerms:
 _TERM_NAMES: Final = frozenset(one.name for one in fields(JobTerms))
 _TERM_TYPES: Final = {
     **dict.fromkeys(_TERM_NAMES, (int, NoneType)),
-    **dict.fromkeys(("callbacks", "gate", "headers"), (str, NoneType)),
+    **dict.fromkeys(("callbacks", "gate", "headers", "secret"), (str, NoneType)),
     "tags": (tuple,),
 }
 NO_TERMS: Final = JobTerms()

@@ -63,6 +63,7 @@ class StoredJob:
     gate: str | None = None
     error_type: str | None = None
     fingerprint: str | None = None
+    secret: str | None = None
     progress: float | None = None
     progress_note: str | None = None
 
@@ -156,6 +157,7 @@ def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
         result_ttl=old.result_ttl,
         failure_ttl=old.failure_ttl,
         headers=old.headers,
+        secret=old.secret,
     )
     return NewJob(
         id=new_job_id(),

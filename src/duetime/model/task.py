@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypedDict, get_args
@@ -21,10 +21,12 @@ from duetime.model.job import (
     JobTerms,
     Key,
     OnCrash,
+    join_tags,
 )
 from duetime.model.limits import Gate, Limit, Rate, gate
 from duetime.model.locks import LockTemplate, lock_template
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
+from duetime.model.secrets import check_secret
 from duetime.model.text import check_choice, check_name, check_whole, shown
 from duetime.model.time import Duration, Instant, Micros, from_datetime, parse_duration
 
@@ -78,12 +80,14 @@ class TaskOptionValues(CommonOptionValues, total=False):
     rate: str | Rate | None
     lock: str | None
     expires: Duration | None
+    secret: Collection[str]
 
 
 def task_options(values: TaskOptionValues, *, owner: object | None = None) -> TaskOptions:
     """Check what a user wrote for a task; callbacks must be of the same owner, if one is given."""
     check_known(values, TaskOptionValues.__optional_keys__)
     timeout = values.get("timeout")
+    hidden = join_tags(check_secret(values.get("secret", ())))
     callbacks = overlay(None, bind_callbacks(values, owner=owner))
     return TaskOptions(
         queue=check_name(values.get("queue", DEFAULT_QUEUE), what="queue"),
@@ -95,7 +99,7 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
         lock=lock_template(values.get("lock")),
-        terms=_terms(values, values.get("expires"), callbacks),
+        terms=_terms(values, values.get("expires"), callbacks, hidden),
     )
 
 
@@ -168,7 +172,9 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
     )
 
 
-def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str | None) -> JobTerms:
+def _terms(
+    values: CommonOptionValues, expires: Duration | None, callbacks: str | None, secret: str | None = None
+) -> JobTerms:
     terms = JobTerms(
         expires=None if expires is None else parse_duration(expires, what="expires"),
         tags=check_tags(values.get("tags", ())),
@@ -176,6 +182,7 @@ def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str 
         result_ttl=_ttl(values, "result_ttl"),
         failure_ttl=_ttl(values, "failure_ttl"),
         headers=headers_to_text(values["headers"]) if "headers" in values else None,
+        secret=secret,
     )
     return NO_TERMS if terms == NO_TERMS else terms
 

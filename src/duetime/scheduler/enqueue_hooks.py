@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 from duetime.errors import InvalidTask
 from duetime.model.headers import check_headers, headers_to_text, overlay_headers, read_headers
 from duetime.model.job import JobId, NewJob
+from duetime.model.secrets import mask_arguments
 from duetime.scheduler.records import json_or_text, optional_datetime
 from duetime.scheduler.task import Call
 
@@ -37,8 +38,8 @@ class JobRequest:
 
     @property
     def arguments(self) -> Any:
-        """The arguments by parameter name, as JSON values."""
-        return json_or_text(self._job.payload)
+        """The arguments by parameter name, as JSON values; secret ones are masked."""
+        return mask_arguments(json_or_text(self._job.payload), self._job.terms.secret)
 
     @property
     def queue(self) -> str:

@@ -12,12 +12,13 @@ import msgspec
 
 from duetime.model.audit import StoredAuditEntry
 from duetime.model.headers import read_headers
-from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
+from duetime.model.job import FOREVER, NO_TERMS, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import UNLIMITED, Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.schedule.runs import ScheduleRuns
+from duetime.model.secrets import MASK, mask_arguments, masks_result
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker, with_blanks
 from duetime.model.text import MAX_READ, is_deeper, shown
@@ -114,8 +115,8 @@ class JobRecord(StoredRecord):
             problem = f"the stored result cannot be read: {problem}"
         return cls.from_row(
             job,
-            arguments=json_or_text(job.payload),
-            result=result,
+            arguments=mask_arguments(json_or_text(job.payload), job.secret),
+            result=MASK if job.result is not None and masks_result(job.secret) else result,
             result_error=problem or job.result_error,
             cancel_requested=job.cancel_requested_at is not None,
             occurrences=job.span_count,
@@ -421,13 +422,13 @@ class ScheduleRecord(StoredRecord):
             following = following.astimezone(ZoneInfo(trigger.tz))
         return cls.from_row(
             schedule,
-            arguments=json_or_text(schedule.payload),
+            arguments=mask_arguments(json_or_text(schedule.payload), _terms_of(schedule.terms).secret),
             trigger=trigger,
             description=trigger.describe(),
             state=_state(schedule, parked=parked),
             next_at=following if searched is None else None,
             searched_until=None if searched is None else following,
-            tags=_tags(schedule.terms),
+            tags=_terms_of(schedule.terms).tags,
             last_run=None if runs.last is None else LastRun.from_row(runs.last),
             succeeded=runs.succeeded,
             failed=runs.failed,
@@ -468,11 +469,11 @@ class Backfill:
     """How many had one."""
 
 
-def _tags(terms: str | None) -> tuple[str, ...]:
+def _terms_of(text: str | None) -> JobTerms:
     try:
-        return JobTerms.from_text(terms).tags
+        return JobTerms.from_text(text)
     except ValueError:
-        return ()
+        return NO_TERMS
 
 
 def _state(schedule: StoredSchedule, *, parked: bool) -> ScheduleState:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from duetime.errors import DuplicateTask, InvalidName, InvalidTask, InvalidTrigger
+from duetime.model.job import join_tags, split_tags
 from duetime.model.schedule.actions import declaration
 from duetime.model.schedule.firing import check_turns
 from duetime.model.schedule.occurrences import next_look_after
@@ -97,6 +98,9 @@ class SchedulerRegistry:
             where = f"{first.__qualname__} in {first.__module__}"
             raise DuplicateTask(f"task name {task!r} is taken by {where}; name one of them with name='...'")
         arguments = Arguments(function, task=task)
+        arguments.hide(split_tags(options.terms.secret))
+        if secret := join_tags(tuple(sorted(arguments.secrets))):
+            options = replace(options, terms=replace(options.terms, secret=secret))
         if options.terms.result_ttl != 0:
             check_result_type(function, task=task)
         if options.gate is not None and options.gate.by is not None:

@@ -103,7 +103,7 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> CallArguments:
         name, separator, value = text.partition("=")
         if not separator or name in pairs:
             problem = "twice" if separator else "without a value"
-            raise InvalidArguments(f"{text!r} gives {name!r} {problem}; write name=value pairs, or JSON")
+            raise InvalidArguments(f"{name!r} is given {problem}; write name=value pairs, or JSON")
         pairs[name] = _read_value(value, hints.get(name, Any))
     return CallArguments((), pairs)
 

@@ -258,7 +258,7 @@ class JobModel:
         asked = {name: getattr(new, name) for name in new._fields if name not in special}
         now = self.clock.now()
         asked["due_at"] = due_at = now + new.delay if new.due_at is None else new.due_at
-        kept = ("callbacks", "gate", "result_ttl", "failure_ttl", "headers")
+        kept = ("callbacks", "gate", "result_ttl", "failure_ttl", "headers", "secret")
         asked |= {name: getattr(new.terms, name) for name in kept}
         asked["tags"] = join_tags(new.terms.tags)
         asked["key"] = new.key and new.key.value

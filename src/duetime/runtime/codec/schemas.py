@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -13,7 +13,9 @@ from duetime.runtime.codec.json_values import ENCODE_ERRORS, is_model, plain_val
 _DEFINITIONS: Final = "#/$defs/{name}"
 
 
-def schema_of(shape: type[msgspec.Struct], defaults: Mapping[str, object]) -> dict[str, Any]:
+def schema_of(
+    shape: type[msgspec.Struct], defaults: Mapping[str, object], *, secret: Collection[str] = ()
+) -> dict[str, Any]:
     """Return the schema of a struct, with these defaults; of a type that has none it says nothing."""
     hoisted: dict[str, Any] = {}
 
@@ -44,6 +46,9 @@ def schema_of(shape: type[msgspec.Struct], defaults: Mapping[str, object]) -> di
             properties[name]["default"] = plain_values(default)
         except ENCODE_ERRORS:
             continue
+    for name in [name for name in secret if name in properties]:
+        properties[name] = {key: value for key, value in properties[name].items() if key != "default"}
+        properties[name]["writeOnly"] = True
     schema.pop("title", None)
     if definitions := {**named, **hoisted}:
         schema["$defs"] = definitions

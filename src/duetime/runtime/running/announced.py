@@ -9,6 +9,7 @@ import msgspec
 
 from duetime.errors import InvalidArguments, PayloadTooLarge
 from duetime.model.announced import TaskAnnouncement, read_options
+from duetime.model.secrets import MASK
 from duetime.model.text import MAX_DEPTH, beyond_bounds, join_words, shown
 from duetime.runtime.codec.arguments import MAX_PAYLOAD, Arguments
 from duetime.runtime.codec.json_values import ENCODE_ERRORS, encode_in_order, encode_json, encode_problem
@@ -29,6 +30,7 @@ class SchemaArguments(Arguments):
         self._task = task
         self._properties: Mapping[str, Any] = schema.get("properties", {})
         self._required: Sequence[str] = schema.get("required", ())
+        self.secrets = frozenset(name for name, kind in self._properties.items() if kind.get("writeOnly"))
 
     def encode(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
         """Return the JSON object for a call, or raise `InvalidArguments`."""
@@ -54,7 +56,10 @@ class SchemaArguments(Arguments):
         for name, value in msgspec.json.decode(raw).items():
             if not _fits(self._properties[name], value):
                 kind = self._properties[name].get("type", "another type")
-                raise self._misfit(f"expected {kind}, got {shown(value)} - at `$.{name}`")
+                got = MASK if name in self.secrets else shown(value)
+                raise self._misfit(f"expected {kind}, got {got} - at `$.{name}`")
+            if value == MASK and name in self.secrets:
+                raise self._misfit(f"{name!r} is masked; give its value in place of {MASK}")
         return raw.decode()
 
     def value_of(self, payload: str, parameter: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -18,6 +18,7 @@ from duetime.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from duetime.model.secrets import without_secrets
 from duetime.model.time import Micros, describe_duration
 from duetime.runtime.codec.results import encode_result
 from duetime.runtime.error_text import (
@@ -71,6 +72,18 @@ def failure(error: BaseException, /, **more: Any) -> Failed:
         place=error_place(error),
     )
     return replace(told, **more)
+
+
+def masked_outcome(outcome: Outcome, secrets: Iterable[str]) -> Outcome:
+    """Return an outcome whose texts have these masked; the exception, which has them all, stays behind."""
+    match outcome:
+        case Failed(error=error, traceback=stack):
+            stack = stack and without_secrets(stack, secrets)
+            return replace(outcome, error=without_secrets(error, secrets), traceback=stack, cause=None)
+        case Cancelled(reason=reason):
+            return Cancelled(without_secrets(reason, secrets))
+        case _:
+            return outcome
 
 
 def _single_error(error: BaseException) -> BaseException:

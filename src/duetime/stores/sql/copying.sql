@@ -31,7 +31,7 @@ finished_at int, worker text, fence int, failures int, crashes int, blames int, 
 timeout int, result text, result_error text, error text, traceback text, reason text, cancel_requested_at int,
 schedule text, occurrence int, span_first int, span_count int, unique_key text, tags text, parent text,
 callbacks text, expires_at int, result_ttl int, failure_ttl int, headers text, gate text, error_type text,
-fingerprint text, progress real, progress_note text
+fingerprint text, secret text, progress real, progress_note text
 
 -- fragment: whole_jobs
 {stored_job}, claim_id text, cancel_reason text, keep_key int, key_until int, key_held int

@@ -24,7 +24,7 @@ UPDATE {jobs} SET
     keep_key = r.keep_key, key_until = {now} + r.key_period, parent = r.parent, tags = r.tags,
     expires_at = coalesce(r.expires_at, coalesce(r.due_at, {now} + r.delay) + r.expires),
     callbacks = r.callbacks, result_ttl = r.result_ttl, failure_ttl = r.failure_ttl, gate = r.gate,
-    headers = r.headers
+    headers = r.headers, secret = r.secret
 FROM {each rows: new_job} AS r
 WHERE {named} AND CASE WHEN {jobs}.state = 'pending' AND {jobs}.key_held = 1 THEN true ELSE false END
 RETURNING {jobs}.id

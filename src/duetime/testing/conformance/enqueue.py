@@ -32,6 +32,7 @@ from duetime.testing.conformance.kit import (
 )
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 
+HIDDEN = "|a|return|"
 HEADERS = '{"a":"☃"}'
 ODD_TEXT = (
     "'\"`\\ %s :name $1 ? {jobs} {{}} -- /* \N{PARTY POPPER} \u202e\u05e8\u05d8\u05dc é\u0301 \t\r\n \x7f"
@@ -266,6 +267,7 @@ class TestEnqueue(StoreSuite):
             result_ttl=0,
             failure_ttl=FOREVER,
             headers=HEADERS,
+            secret=HIDDEN,
         )
         job_id = await put(store, terms=terms, key=Key(value="k"), parent="p")
         claim, record = await take_one(store), await read(store, job_id)
@@ -273,6 +275,7 @@ class TestEnqueue(StoreSuite):
             assert (shown.key, shown.tags, shown.parent, shown.callbacks) == ("k", "|a|b|", "p", "{}")
             assert (shown.result_ttl, shown.failure_ttl, shown.gate) == (0, FOREVER, None)
             assert (shown.headers, shown.expires_at) == (HEADERS, clock.now() + SECOND)
+        assert record.secret == HIDDEN
 
     async def test_a_deadline_of_its_own_stands_before_that_of_the_terms(
         self, store: Store, clock: FakeClock

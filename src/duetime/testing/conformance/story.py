@@ -101,6 +101,7 @@ async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
         expires=DAY,
         result_ttl=DAY,
         failure_ttl=-1,
+        secret="|x|",
         headers='{"ü":"☃"}',
     )
     gate = JobTerms(gate=gate_name(TASK, "key", "1"))

@@ -67,7 +67,7 @@ local FORGOTTEN = {
 }
 local REPLACED = {
   'on_crash', 'retries', 'timeout', 'keep_key', 'key_until', 'parent', 'tags', 'expires_at', 'callbacks', 'result_ttl',
-  'failure_ttl', 'headers', 'gate',
+  'failure_ttl', 'headers', 'gate', 'secret',
 }
 
 local steps = {}

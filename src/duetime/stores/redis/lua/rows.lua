@@ -32,7 +32,7 @@ local JOB = {
   'fence', 'failures', 'crashes', 'blames', 'on_crash', 'retries', 'timeout', 'result', 'result_error', 'error',
   'traceback', 'reason', 'cancel_requested_at', 'schedule', 'occurrence', 'span_first', 'span_count', 'unique_key',
   'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'headers', 'gate', 'error_type',
-  'fingerprint', 'progress', 'progress_note',
+  'fingerprint', 'secret', 'progress', 'progress_note',
 }
 
 local function put_column(row, name, value)

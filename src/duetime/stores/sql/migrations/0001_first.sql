@@ -55,7 +55,8 @@ CREATE TABLE {jobs} (
     headers text, -- Texts by name that go along with it, as JSON.
     gate {key_text}, -- The limit that it waits for or runs under.
     error_type text, -- The class of the error, with its module.
-    fingerprint {key_text} -- Equal for failures of one task that are of one kind and come from one place.
+    fingerprint {key_text}, -- Equal for failures of one task that are of one kind and come from one place.
+    secret text -- The arguments that are masked where they are shown, between bars; return is the result.
 ) {job_storage};
 
 -- What can be claimed without asking a limit: each queue and priority is an ordered range.

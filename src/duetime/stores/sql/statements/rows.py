@@ -31,7 +31,7 @@ _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
-_terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate", "headers")
+_terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate", "headers", "secret")
 _schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",
     "terms", "overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after", "paused_at",

@@ -53,6 +53,7 @@ CREATE TABLE IF NOT EXISTS {jobs} (
     gate varchar(350),
     error_type varchar(200),
     fingerprint varchar(16),
+    secret longtext,
     -- No column of an index can say that another is not NULL.
     gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL
         COMMENT 'Whether it waits at a gate.',
