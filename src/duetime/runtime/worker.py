@@ -7,6 +7,8 @@ import gc
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from duetime.errors import StoreLost
 from duetime.model.events import EventKind
@@ -30,13 +32,16 @@ from duetime.runtime.running.transaction import TransactionLender
 from duetime.runtime.service import FleetPacing, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
-from duetime.runtime.upkeep.commands import describe_stacks
+from duetime.runtime.upkeep.commands import AnyTask, describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
 from duetime.runtime.upkeep.queues import QueueWatch
 from duetime.stores.base import Hint, Pulse, Store
+
+if TYPE_CHECKING:
+    from duetime.runtime.worker_group import WorkerGroup
 
 log = logging.getLogger("duetime.worker")
 
@@ -59,9 +64,13 @@ class Worker:
         events: Events | None = None,
         declared: Declarations | None = None,
         where: Callable[[], str] = lambda: "a store",
+        lead: Worker | None = None,
     ) -> None:
-        """`where` names the store in the log."""
+        """`where` names the store in the log; `lead` has the same id and slots, and works on the last store of a hybrid."""
         self.options = options
+        self.whole: Worker | WorkerGroup = self
+        """Who obeys commands, and ends: this worker, or the group that it belongs to."""
+        self._lead = lead
         self._where = where
         self._middleware = middleware
         self._events = Events() if events is None else events
@@ -106,7 +115,7 @@ class Worker:
             self._ignore_logs = run_log_capture.attach(self._loop)
         for service in (*self._listening, *self._intake):
             service.start()
-        self._outcomes.events.worker(EventKind.WORKER_STARTED)
+        self._announce(EventKind.WORKER_STARTED)
         declared = 0 if self._declared is None else len(self._declared.names)
         serves = self.options.describe(tasks=len(self._handlers), declared=declared)
         log.info("worker %s started: pid %d, %s, on %s", self.id, os.getpid(), serves, self._where())
@@ -123,7 +132,7 @@ class Worker:
     @property
     def used_up(self) -> bool:
         """Whether it has run as many jobs as it was to run."""
-        return self._slots.starts == 0
+        return self.slots.starts == 0
 
     async def asked_to_stop(self) -> None:
         """Wait until the worker stops by itself: told by a command, or because it has run what it was to run."""
@@ -159,7 +168,7 @@ class Worker:
         """Claim nothing more and give unstarted claims back; return how many jobs go on."""
         self._paused_at, self._paused_reason = since, reason
         self._fetcher.pause()
-        self._outcomes.events.worker(EventKind.WORKER_PAUSED, reason=reason)
+        self._announce(EventKind.WORKER_PAUSED, reason=reason)
         return len(self._dispatcher.runs)
 
     def resume(self) -> bool:
@@ -167,7 +176,7 @@ class Worker:
         was_paused = self._paused_at is not None
         self._paused_at = self._paused_reason = None
         self._fetcher.resume()
-        self._outcomes.events.worker(EventKind.WORKER_RESUMED)
+        self._announce(EventKind.WORKER_RESUMED)
         return was_paused
 
     def ask_to_stop(self, *, now: bool) -> int:
@@ -192,12 +201,46 @@ class Worker:
 
     def stacks(self) -> str:
         """Show where everything stands; called from the pulse's thread."""
-        jobs = {
+        return describe_stacks(self._loop, self.whole.tasks_of_jobs())
+
+    def tasks_of_jobs(self) -> Mapping[AnyTask, str]:
+        """Return what runs in the event loop, and which jobs that are."""
+        return {
             run.task: f"job {run.claim.job_id} of {run.claim.task}"
             for run in list(self._dispatcher.runs.values())
             if run.task is not None
         }
-        return describe_stacks(self._loop, jobs)
+
+    def slot_freed(self) -> None:
+        """Look for jobs, because a slot may be free."""
+        self._fetcher.slot_freed()
+
+    def look_again(self) -> None:
+        """Look whether anything is due."""
+        self._fetcher.wakeup.set()
+
+    def nothing_due(self, worker: Worker, ended: int) -> None:  # noqa: ARG002 - it matters to a group
+        """Stop, because nothing is due any more."""
+        self.ask_to_stop(now=False)
+
+    async def run_out(self) -> None:
+        """Claim nothing more, and wait until nothing runs any more."""
+        self._fetcher.pause()
+        await self._dispatcher.drained()
+
+    def end_after_last(self) -> None:
+        """Stop when nothing runs any more, since the last job that may start is about to."""
+
+        async def end() -> None:
+            await self.run_out()
+            self.ask_to_stop(now=False)
+
+        self._last = self._loop.create_task(end(), name="duetime-last-jobs")
+
+    @property
+    def ended(self) -> int:
+        """How many runs have ended."""
+        return self._dispatcher.done
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""
@@ -213,7 +256,7 @@ class Worker:
         if self.lost is None:
             self.lost = error
             log.critical("worker %s stops: %s", self.id, error)
-            self.ask_to_stop(now=False)
+            self.whole.ask_to_stop(now=False)
 
     def busy(self) -> bool:
         """Whether a thread of the worker is at work."""
@@ -222,7 +265,7 @@ class Worker:
     def stats(self) -> WorkerStats:
         """Tell how the worker fares."""
         return WorkerStats(
-            running=self._slots.taken,
+            running=len(self._dispatcher.runs),
             done=self._dispatcher.done,
             failed=self._outcomes.failed,
             last_error=self.health.last_error,
@@ -279,6 +322,7 @@ class Worker:
             declares=self._declared.names if self._declared and options.schedules else (),
             fires=options.schedules,
             name=options.name,
+            worker=None if self._lead is None else self._lead.id,
         )
         self._time = self._timekeeper()
         self._fleet = FleetPacing()
@@ -293,20 +337,29 @@ class Worker:
         )
         self._threads = ThreadRunner()
         self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
-        self._slots = slots = Slots(
-            options.concurrency, options.queues, children=options.cpu_children, starts=options.max_jobs
-        )
-        slots.on_last = self._end_after_last
+        self.slots = slots = self._make_slots()
         self._outcomes = Outcomes(context, self._events)
         executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
-        lender = TransactionLender(context, self._loop)
+        lender = TransactionLender(context, self._loop) if self._lead is None else None
         self._dispatcher = Dispatcher(
             context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
         )
         self._fetcher = self._make_fetcher()
+        self._dispatcher.on_free = self.whole.slot_freed
+
+    def _make_slots(self) -> Slots:
+        options = self.options
+        if self._lead is not None:
+            slots = self._lead.slots.share()
+        else:
+            slots = Slots(
+                options.concurrency, options.queues, children=options.cpu_children, starts=options.max_jobs
+            )
+        slots.on_last = self.whole.end_after_last
+        return slots
 
     def _make_fetcher(self) -> Fetcher:
-        context, slots, dispatcher = self._context, self._slots, self._dispatcher
+        context, slots, dispatcher = self._context, self.slots, self._dispatcher
         if not self.options.burst:
             return Fetcher(context, slots=slots, dispatcher=dispatcher, watched=self._lease.looks)
         return BurstFetcher(
@@ -315,7 +368,8 @@ class Worker:
             dispatcher=dispatcher,
             settler=self._outcomes.settler,
             ready=self._has_looked_around,
-            on_done=lambda: self.ask_to_stop(now=False),
+            ended=lambda: self.whole.ended,
+            on_done=partial(self.whole.nothing_due, self),
         )
 
     def _has_looked_around(self) -> bool:
@@ -323,15 +377,10 @@ class Worker:
         fired = not self.options.schedules or (self._firer.rounds_done > 0 and not self._firer.behind)
         return fired and self._janitor.rounds_done > 0
 
-    def _end_after_last(self) -> None:
-        """Claim nothing more, since the last job that may start is about to, and stop when nothing runs any more."""
-
-        async def end() -> None:
-            self._fetcher.pause()
-            await self._dispatcher.drained()
-            self.ask_to_stop(now=False)
-
-        self._last = self._loop.create_task(end(), name="duetime-last-jobs")
+    def _announce(self, kind: EventKind, *, reason: str | None = None) -> None:
+        """Tell subscribers, once for all stores that it works on."""
+        if self._lead is None:
+            self._outcomes.events.worker(kind, reason=reason)
 
     def _named_queues(self) -> Mapping[str, Sequence[str]]:
         """Return the queues that tasks and declared schedules name, each with what names it."""
@@ -387,7 +436,7 @@ class Worker:
         for service in self._listening:
             await service.stop()
         await self._pulse.stop()
-        self._outcomes.events.worker(EventKind.WORKER_STOPPED)
+        self._announce(EventKind.WORKER_STOPPED)
         await self._events.drain(DRAIN_TIMEOUT)
         done, failed = self._dispatcher.done, self._outcomes.failed
         log.info(

@@ -30,6 +30,7 @@ from duetime.runtime.running.run import current_run
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
+from duetime.runtime.worker_group import WorkerGroup
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
@@ -267,7 +268,7 @@ class Scheduler:
                 return self._handles(ids, calls)
         return self.portal.run(self.enqueue_many(calls))
 
-    def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker]:
+    def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker | WorkerGroup]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
         return open_worker(self, worker_options(**settings))
 
@@ -380,7 +381,8 @@ class Scheduler:
             await declare_schedules(self._opened(), self._registry.schedules)
 
     def _make_sibling(self) -> Store:
-        return self.make_store() if self._store is None else self._store.sibling()
+        """Return a store for locks, of all parts the last."""
+        return self.make_store().parts[-1] if self._store is None else self._store.parts[-1].sibling()
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):

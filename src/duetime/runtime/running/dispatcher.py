@@ -55,7 +55,7 @@ class Dispatcher:
         executor: Executor,
         outcomes: Outcomes,
         slots: Slots,
-        lender: TransactionLender,
+        lender: TransactionLender | None,
     ) -> None:
         self.runs = outcomes.runs
         self.on_free: Callable[[], object] = lambda: None

@@ -147,7 +147,7 @@ class PulseThread:
         self._stopping = False
         self._asked = False
         self._deadline: Micros = 0
-        self._commander = CommandRunner(store, listener, in_loop=self._in_main, on_answer=self._poke)
+        self._commander = CommandRunner(store, listener.whole, in_loop=self._in_main, on_answer=self._poke)
 
     async def start(self) -> None:
         """Register the worker; raises what the store raises."""
@@ -312,7 +312,7 @@ class PulseThread:
                 await self._register()
             except StoreMoved as error:
                 log.error("worker %s stops: %s", self._info.id, error)  # noqa: TRY400 -- it says all
-                self._in_main(lambda: self._listener.ask_to_stop(now=True))
+                self._in_main(lambda: self._listener.whole.ask_to_stop(now=True))
                 await self._wake.wait(self._lease.beat)
             except Exception as error:  # noqa: BLE001 - tried again until the worker is stopped
                 _log_failure(f"worker {self._info.id} cannot register anew", error)
