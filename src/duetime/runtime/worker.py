@@ -66,7 +66,7 @@ class Worker:
         where: Callable[[], str] = lambda: "a store",
         lead: Worker | None = None,
     ) -> None:
-        """`where` names the store in the log; `lead` has the same id and slots, and works on the last store of a hybrid."""
+        """`where` names the store in the log; `lead` works on the last store of a hybrid, and shares its id, slots and children."""
         self.options = options
         self.whole: Worker | WorkerGroup = self
         """Who obeys commands, and ends: this worker, or the group that it belongs to."""
@@ -97,17 +97,19 @@ class Worker:
 
     async def start(self) -> None:
         """Register and begin to work; raises when the store cannot be reached or used."""
-        self._assemble()
-        self._assemble_upkeep()
+        if self.whole is self:
+            self.assemble()
         if self.options.dedicated:
             # The collector looks once through what is loaded and stays, which takes some 30 milliseconds, and then leaves it out.
             gc.collect()
             gc.freeze()
-        self._children.start()
+        if self._lead is None:
+            self.children.start()
         try:
             await self._pulse.start()
         except BaseException:
-            await self._children.close()
+            if self._lead is None:
+                await self.children.close()
             raise
         self._running = True
         self._outcomes.start()
@@ -119,6 +121,11 @@ class Worker:
         declared = 0 if self._declared is None else len(self._declared.names)
         serves = self.options.describe(tasks=len(self._handlers), declared=declared)
         log.info("worker %s started: pid %d, %s, on %s", self.id, os.getpid(), serves, self._where())
+
+    def assemble(self) -> None:
+        """Build the services, before any worker of a group is started; they know of each other."""
+        self._assemble()
+        self._assemble_upkeep()
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
@@ -137,6 +144,11 @@ class Worker:
     async def asked_to_stop(self) -> None:
         """Wait until the worker stops by itself: told by a command, or because it has run what it was to run."""
         await self._told_to_stop.wait()
+
+    async def drained(self) -> None:
+        """Wait until nothing runs any more, or what does was given up; at once unless it is about to stop."""
+        if self._ending is not None:
+            await self._drained.wait()
 
     def hurry(self) -> None:
         """Cut the grace time short."""
@@ -273,6 +285,10 @@ class Worker:
             paused_reason=self._paused_reason,
         )
 
+    def figures(self) -> WorkerStats:
+        """Return what its heartbeat tells: how it fares with all stores, once."""
+        return self.whole.stats() if self._lead is None else WorkerStats(last_error=self.health.last_error)
+
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""
         strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))
@@ -301,7 +317,10 @@ class Worker:
             await service.stop()
         self._fetcher.give_back_all()
         await drain_runs(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
-        await self._children.close()
+        self._drained.set()
+        if self._lead is None:
+            await self.whole.drained()
+            await self.children.close()
         if self._dispatcher.runs:
             return asyncio.create_task(self._sign_off(), name="duetime-lingering-worker")
         await self._sign_off()
@@ -313,6 +332,7 @@ class Worker:
         handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
+        self._drained = asyncio.Event()
         self._told_to_stop = asyncio.Event()
         self._lease = LeaseTiming(length=options.lease)
         self._identity = WorkerIdentity(
@@ -336,16 +356,20 @@ class Worker:
             fleet=self._fleet,
         )
         self._threads = ThreadRunner()
-        self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
+        self.children: ChildPool = self._make_children() if self._lead is None else self._lead.children
         self.slots = slots = self._make_slots()
         self._outcomes = Outcomes(context, self._events)
-        executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
+        executor = Executor(self._handlers, self._threads, self.children, middleware=self._middleware)
         lender = TransactionLender(context, self._loop) if self._lead is None else None
         self._dispatcher = Dispatcher(
             context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
         )
         self._fetcher = self._make_fetcher()
         self._dispatcher.on_free = self.whole.slot_freed
+
+    def _make_children(self) -> ChildPool:
+        handlers: Mapping[str, Handler] = self._handlers if self.options.jobs else {}
+        return ChildPool(handlers, max_jobs=self.options.cpu_max_jobs, max_memory=self.options.cpu_max_memory)
 
     def _make_slots(self) -> Slots:
         options = self.options

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -15,6 +14,7 @@ from duetime.model.time import Instant
 from duetime.model.worker import WorkerId, WorkerStats
 from duetime.runtime.events import Events
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import Slots
@@ -63,9 +63,8 @@ class WorkerGroup:
             where=name(len(parts)),
         )
         unscheduled = replace(options, schedules=False)
-        self._workers = deque([self._lead])
-        for number, part in enumerate(others, 1):
-            worker = make_worker(
+        more = [
+            make_worker(
                 part,
                 handlers,
                 unscheduled,
@@ -74,11 +73,14 @@ class WorkerGroup:
                 where=name(number),
                 lead=self._lead,
             )
-            self._workers.append(worker)
+            for number, part in enumerate(others, 1)
+        ]
+        self._workers = (self._lead, *more)
         for worker in self._workers:
             worker.whole = self
         self._looks: dict[Worker, int] = {}
         """How many runs had ended when a worker last found nothing due."""
+        self._turn = 0
         self._patience: asyncio.TimerHandle | None = None
 
     @property
@@ -111,6 +113,11 @@ class WorkerGroup:
         return self._lead.used_up
 
     @property
+    def children(self) -> ChildPool:
+        """The child processes of all its workers."""
+        return self._lead.children
+
+    @property
     def ended(self) -> int:
         """How many runs have ended."""
         return sum(worker.ended for worker in self._workers)
@@ -121,10 +128,12 @@ class WorkerGroup:
         started: list[Worker] = []
         try:
             # The lead first, whose id and slots the others share.
-            for worker in tuple(self._workers):
+            for worker in self._workers:
+                worker.assemble()
+                worker.slots.on_left_over = self.slot_freed
+            for worker in self._workers:
                 await worker.start()
                 started.append(worker)
-                worker.slots.on_left_over = self.slot_freed
         except BaseException:
             await asyncio.gather(*(worker.stop() for worker in started))
             raise
@@ -139,6 +148,10 @@ class WorkerGroup:
             await asyncio.wait(left)
 
         return asyncio.create_task(end(), name="duetime-lingering-workers")
+
+    async def drained(self) -> None:
+        """Wait until nothing runs any more, or what does was given up."""
+        await asyncio.gather(*(worker.drained() for worker in self._workers))
 
     async def asked_to_stop(self) -> None:
         """Wait until it stops by itself: told by a command, or because it has run what it was to run."""
@@ -185,8 +198,8 @@ class WorkerGroup:
 
     def slot_freed(self) -> None:
         """Tell all that a slot is free, each time beginning with another; who is next in line has to take it soon."""
-        self._workers.rotate()
-        for worker in self._workers:
+        self._turn = (self._turn + 1) % len(self._workers)
+        for worker in (*self._workers[self._turn :], *self._workers[: self._turn]):
             worker.slot_freed()
         if self._patience is None and (waiting := self._lead.slots.next_in_line) is not None:
             self._patience = asyncio.get_running_loop().call_later(_PATIENCE, self._wait_no_longer, waiting)

@@ -204,7 +204,7 @@ class PulseThread:
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
             # The loop may not go unwatched for long while jobs run in it, or it has not answered yet.
-            period = PERIOD if self._listener.stats().running or self._watch.lag else QUIET_PERIOD
+            period = PERIOD if self._listener.whole.stats().running or self._watch.lag else QUIET_PERIOD
             await self._wake.wait(min(period, left))
             self._wake.clear()
             # Before a beat, so that a loop that is well has answered by the time the store has.
@@ -234,7 +234,7 @@ class PulseThread:
             return False
         # Before the record is made, and stored after it, so that an answer never contradicts the record.
         answered = self._commander.answered
-        stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
+        stats = replace(self._listener.figures(), loop_lag=self._watch.lag)
         wants, pulse = self._wants(), None
         async with self._trying("the lease could not be renewed"):
             pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
