@@ -11,7 +11,7 @@ from duetime.model.time import DAY, HOUR, MINUTE, SECOND
 
 NOW = 1_000 * DAY
 MEMORY, NEAR, FAR = Tier
-ALL = usable_routes(DEFAULT_ROUTES, tiers=Tier, persistent=True)
+ALL = usable_routes(DEFAULT_ROUTES, tiers=[*Tier], persistent=True)
 
 
 def job(**changes: Any) -> NewJob:
