@@ -13,11 +13,13 @@ import pytest
 import pytest_asyncio
 
 from duetime.model.time import Clock
+from duetime.model.urls import parse_hybrid
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.stores.sql.statements.loader import TABLES
 from duetime.testing.conformance import MakeStore, TestRandomLives
 from tests.support.mariadb import connected, fetch
+from tests.support.stores import hybrid_of
 from tools.servers import MariaDb, Postgres
 
 NAMESPACE = "duetime"
@@ -56,6 +58,9 @@ def store_url(request: pytest.FixtureRequest) -> str:
     """The address of a store without jobs."""
     if request.param in {"sqlite", "redis"}:
         url: str = request.getfixturevalue(f"{request.param}_url")
+    elif request.param == "hybrid":
+        shared = request.getfixturevalue("shared_postgres")
+        url = hybrid_of(request.getfixturevalue("redis_url"), request.getfixturevalue("postgres").url(shared))
     else:
         shared = request.getfixturevalue(_SHARED[request.param])
         url = request.getfixturevalue(request.param).url(shared)
@@ -83,6 +88,7 @@ async def make_store(store_url: str) -> AsyncIterator[MakeStore]:
 
 async def empty(url: str) -> None:
     """Delete all that a test has left in the shared tables."""
+    url = parse_hybrid(url).far if url.startswith("hybrid+") else url
     erase = {"postgresql": _erase_postgres, "mariadb": _erase_mariadb}.get(url.partition(":")[0])
     if erase is not None:
         await erase(url, [f"DELETE FROM {NAMESPACE}_{table}" for table in TABLES if table != "meta"])

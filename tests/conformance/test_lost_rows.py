@@ -10,6 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from duetime.model.states import State
+from duetime.model.urls import parse_hybrid
 from duetime.stores.base import Store
 from duetime.testing.conformance import StoreSuite
 from duetime.testing.conformance.kit import hire, put, read, rescue, take_one
@@ -34,6 +35,9 @@ async def execute_on_redis(client: Any, statement: str) -> None:
 
 
 async def execute(url: str, statement: str) -> None:
+    if url.startswith("hybrid+"):
+        # Where the job is.
+        url = parse_hybrid(url).near
     if url.startswith("sqlite:"):
         with sqlite3.connect(url.removeprefix("sqlite:///")) as file:
             file.execute(statement)

@@ -108,7 +108,7 @@ async def test_a_childs_log_is_handled_by_the_worker(
     async with scheduler, scheduler.worker(cpu_children=1) as worker:
         job = await tell.enqueue()
         await job.result(timeout=20)
-        [child] = [pid for pid in worker._children.pids if pid in {r.process for r in caplog.records}]
+        [child] = [pid for pid in worker.children.pids if pid in {r.process for r in caplog.records}]
 
     [record] = [record for record in caplog.records if record.name == "cpu"]
     assert (record.levelno, record.getMessage(), record.process) == (logging.ERROR, f"in {job.id}", child)

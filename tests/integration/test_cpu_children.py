@@ -139,7 +139,7 @@ async def test_past_the_grace_time_a_child_is_killed_and_its_job_waits_for_anoth
         async with scheduler.worker(cpu_children=1, grace="50ms") as worker:
             job = await stuck.enqueue()
             child = (await fleet.entry("start", job=job.id)).pid
-            pids = worker._children.pids
+            pids = worker.children.pids
         record = await read(scheduler, job.id)
         [attempt] = await scheduler.store.attempts(job.id)
 

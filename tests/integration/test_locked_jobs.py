@@ -19,6 +19,7 @@ from duetime.model.job import JobEdit
 from duetime.model.states import State
 from duetime.model.stored import StoredJob
 from duetime.model.time import HOUR, from_datetime
+from duetime.runtime.worker import Worker
 from tests.integration import cpu_tasks
 from tests.integration.kit import Fleet, until
 from tests.integration.ledger import Entry
@@ -240,6 +241,7 @@ async def test_the_lock_is_free_however_the_run_ends(scheduler: Scheduler, end: 
         current_job().check_cancelled()
 
     async with scheduler, scheduler.worker(grace=0) as worker:
+        assert isinstance(worker, Worker)
         job = await reindex.enqueue()
         await held.wait()
         if end == "cancel":
@@ -357,6 +359,7 @@ async def test_a_worker_that_stops_leaves_the_waiting_to_others(scheduler: Sched
     async with scheduler:
         async with scheduler.lock("reindex:a", ttl=FOR_EVER):
             async with scheduler.worker() as worker:
+                assert isinstance(worker, Worker)
                 jobs = [await gated.task.enqueue("a") for _ in range(3)]
                 for job in jobs:
                     await given_back(scheduler, job.id)

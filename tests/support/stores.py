@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -14,6 +15,7 @@ _STORES = {
     "pgbouncer": ["pgbouncer"],
     "mariadb": ["mariadb"],
     "redis": ["redis"],
+    "hybrid": ["hybrid"],
     "all": ["sqlite", "postgres", "mariadb", "redis"],
 }
 SQL = frozenset({"sqlite", "postgres", "pgbouncer", "mariadb"})
@@ -54,7 +56,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "store_url" in metafunc.fixturenames:
         every = metafunc.config.getoption("--store") == "all" and "make_store" in metafunc.fixturenames
         pooled = every and metafunc.cls is not None and metafunc.cls.__name__ in POOLED
-        metafunc.parametrize("store_url", [*kinds, "pgbouncer"] if pooled else kinds, indirect=True)
+        more = ["pgbouncer"] * pooled + ["hybrid"] * every
+        metafunc.parametrize("store_url", [*kinds, *more], indirect=True)
     hearing = [kind for kind in kinds if kind not in DEAF]
     narrowed = {
         "sql_url": [kind for kind in kinds if kind in SQL],
@@ -127,6 +130,18 @@ def redis_url(redis: RedisServer) -> str:
     """The address of an empty Redis database."""
     redis.flush()
     return redis.url()
+
+
+@pytest.fixture
+def hybrid_url(redis_url: str, postgres_url: str) -> str:
+    """The address of a Redis database and a PostgreSQL database that make one store without jobs."""
+    return hybrid_of(redis_url, postgres_url)
+
+
+def hybrid_of(near: str, far: str, **options: str) -> str:
+    """The address of a store that is made of two."""
+    query = urlencode({"far": far, **options})
+    return f"hybrid+{near}{'&' if '?' in near else '?'}{query}"
 
 
 @pytest.fixture

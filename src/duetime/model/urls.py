@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 from duetime.errors import ConfigError
 from duetime.model.text import shown
@@ -31,7 +31,10 @@ _SECRETS: Final = re.compile(r"pass(?!file)|pwd|secret|token", re.IGNORECASE)
 # Neither pattern backtracks, so lines of any length can be searched.
 _URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S+""")
 """In quotes, as in a line of source code, a password may contain spaces."""
-_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[^\s?&=]+)=)[^\s&]*")
+_OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[^\s?&=]+)=)(?P<value>[^\s&]*)")
+_HYBRID: Final = "hybrid+"
+_HYBRID_OPTIONS: Final = ("far", "near", "near_up_to", "memory_up_to", "far_queues")
+_HYBRID_EXAMPLE: Final = "hybrid+redis://cache/0?far=postgresql://db/app"
 _ENCODE: Final = "percent-encode user and password: urllib.parse.quote(password, safe='')"
 
 
@@ -98,6 +101,41 @@ def parse_hosts(text: str) -> tuple[UrlHost, ...]:
     return tuple(map(_host, places))
 
 
+class HybridUrl(NamedTuple):
+    """The parts of a URL that names several stores."""
+
+    near: str
+    """The URL of the near store."""
+    far: str
+    options: dict[str, str]
+    """The other options of the hybrid itself, as they are written."""
+
+
+def parse_hybrid(url: str) -> HybridUrl:
+    """Read the URL of a hybrid: options that are not its own are those of the near store."""
+    place, _, query = url[len(_HYBRID) :].partition("?")
+    own, rest = dict[str, str](), list[str]()
+    for option in filter(None, query.split("&")):
+        name, _, value = option.partition("=")
+        if name not in _HYBRID_OPTIONS:
+            rest.append(option)
+        elif name in own or not value:
+            problem = "more than once" if value else "without a value"
+            raise ConfigError(f"the option {name} is in the URL {problem}; write it once: {_HYBRID_EXAMPLE}")
+        else:
+            own[name] = value
+    if "far" not in own:
+        raise ConfigError(f"the URL names no far store; write {_HYBRID_EXAMPLE}")
+    near = f"{place}?{'&'.join(rest)}" if rest else place
+    options = {name: unquote(value) for name, value in own.items()}
+    # Encoded or not: what is written as a URL is one as it stands, with its own percent-encoding.
+    far = own["far"] if "://" in own["far"] else options["far"]
+    del options["far"]
+    if any(scheme_of(one).startswith(_HYBRID) for one in (near, far)):
+        raise ConfigError(f"a hybrid cannot be a part of another one; write {_HYBRID_EXAMPLE}")
+    return HybridUrl(near, far, options)
+
+
 def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
     """Read the part after the question mark; refuse unknown names and empty values."""
     options = dict(parse_qsl(query, keep_blank_values=True))
@@ -131,6 +169,11 @@ def redact(url: str) -> str:
     scheme, colon, rest = url.partition("://")
     hidden = f"{scheme}://{_HIDDEN}" if colon and _SCHEME.fullmatch(scheme) else _HIDDEN
     try:
+        if scheme_of(url).startswith(_HYBRID):
+            near, far, options = parse_hybrid(url)
+            written = "&".join(f"{name}={quote(value)}" for name, value in options.items())
+            near = f"{_HYBRID}{redact(near)}"
+            return f"{near}{'&' if '?' in near else '?'}far={redact(far)}{written and '&' + written}"
         if scheme_of(url).partition("+")[0] == "sqlite":
             # A path may contain anything; only a mistaken URL of this kind has a host.
             return url if rest[:1] in {"", "/", "?"} else hidden
@@ -199,7 +242,12 @@ def _host(place: str) -> UrlHost:
 
 
 def _redacted_option(found: re.Match[str]) -> str:
-    return f"{found['before']}{_HIDDEN}" if _SECRETS.search(unquote(found["name"])) else found[0]
+    if _SECRETS.search(unquote(found["name"])):
+        return f"{found['before']}{_HIDDEN}"
+    # The URL of another store may be an option of one, and percent-encoded as a whole.
+    value = unquote(found["value"])
+    nested = "://" in value and "://" not in found["value"]
+    return found["before"] + (redact_text(value) if nested else found["value"])
 
 
 def _redacted_login(found: re.Match[str]) -> str:

@@ -49,6 +49,19 @@ class WorkerStats:
     """Since when it claims nothing, because it was told so."""
     paused_reason: str | None = None
 
+    def plus(self, other: WorkerStats) -> WorkerStats:
+        """Return what a worker reports that works on two stores."""
+        paused = self if self.paused_at is not None else other
+        return WorkerStats(
+            running=self.running + other.running,
+            done=self.done + other.done,
+            failed=self.failed + other.failed,
+            loop_lag=max(self.loop_lag, other.loop_lag),
+            last_error=other.last_error if self.last_error is None else self.last_error,
+            paused_at=paused.paused_at,
+            paused_reason=paused.paused_reason,
+        )
+
 
 CommandId: TypeAlias = str
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from duetime.model.ids import new_token
-from duetime.model.worker import WorkerInfo
+from duetime.model.worker import WorkerId, WorkerInfo
 from duetime.version import VERSION
 
 
@@ -24,10 +24,12 @@ class WorkerIdentity:
         declares: Iterable[str] = (),
         fires: bool = False,
         name: str | None = None,
+        worker: WorkerId | None = None,
     ) -> None:
+        """`worker`: the id to begin with, if the same worker has one in another store."""
         pid = os.getpid()
         self.info = WorkerInfo(
-            id=new_token(),
+            id=worker or new_token(),
             host=socket.gethostname(),
             host_key=host_key(),
             pid=pid,

@@ -8,6 +8,8 @@ import gc
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from duetime.errors import StoreError, StoreLost
 from duetime.model.events import EventKind
@@ -34,13 +36,16 @@ from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, Worke
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.announcing import TaskAnnouncer
-from duetime.runtime.upkeep.commands import describe_stacks
+from duetime.runtime.upkeep.commands import AnyTask, describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.hint_listener import ChangeWatch, HintListener
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
 from duetime.runtime.upkeep.queue_watch import QueueWatch
 from duetime.stores.base import Hint, Pulse, Store
+
+if TYPE_CHECKING:
+    from duetime.runtime.worker_group import WorkerGroup
 
 log = logging.getLogger("duetime.worker")
 
@@ -64,9 +69,16 @@ class Worker:
         events: Events | None = None,
         declared: Declarations | None = None,
         where: Callable[[], str] = lambda: "a store",
+        lead: Worker | None = None,
     ) -> None:
-        """`make_lock` returns the lock of a name, for tasks that run under one; `where` names the store in the log."""
+        """`make_lock` returns the lock of a name, for tasks that run under one; `where` names the store in the log.
+
+        `lead` works on the last store of a hybrid, and shares its id, slots and children.
+        """
         self.options = options
+        self.whole: Worker | WorkerGroup = self
+        """Who obeys commands, and ends: this worker, or the group that it belongs to."""
+        self._lead = lead
         self._where = where
         self._make_lock = make_lock
         self._middleware = middleware
@@ -94,17 +106,19 @@ class Worker:
 
     async def start(self) -> None:
         """Register and begin to work; raises when the store cannot be reached or used."""
-        self._assemble()
-        self._assemble_upkeep()
+        if self.whole is self:
+            self.assemble()
         if self.options.dedicated:
             # The collector looks once through what is loaded and stays, which takes some 30 milliseconds, and then leaves it out.
             gc.collect()
             gc.freeze()
-        self._children.start()
+        if self._lead is None:
+            self.children.start()
         try:
             await self._pulse.start()
         except BaseException:
-            await self._children.close()
+            if self._lead is None:
+                await self.children.close()
             raise
         if self.options.jobs:
             # Before the services begin, which together ask for as many connections as there are. It is tried again later.
@@ -116,10 +130,15 @@ class Worker:
             self._ignore_logs = run_log_capture.attach(self._loop)
         for service in (*self._listening, *self._intake):
             service.start()
-        self._outcomes.events.worker(EventKind.WORKER_STARTED)
+        self._announce(EventKind.WORKER_STARTED)
         declared = 0 if self._declared is None else len(self._declared.names)
         serves = self.options.describe(tasks=len(self._handlers), declared=declared)
         log.info("worker %s started: pid %d, %s, on %s", self.id, os.getpid(), serves, self._where())
+
+    def assemble(self) -> None:
+        """Build the services, before any worker of a group is started; they know of each other."""
+        self._assemble()
+        self._assemble_upkeep()
 
     async def stop(self) -> asyncio.Task[None] | None:
         """Stop claiming, give unstarted claims back, let running jobs finish for the grace time, then cancel them.
@@ -133,11 +152,16 @@ class Worker:
     @property
     def used_up(self) -> bool:
         """Whether it has run as many jobs as it was to run."""
-        return self._slots.starts == 0
+        return self.slots.starts == 0
 
     async def asked_to_stop(self) -> None:
         """Wait until the worker stops by itself: told by a command, or because it has run what it was to run."""
         await self._told_to_stop.wait()
+
+    async def drained(self) -> None:
+        """Wait until nothing runs any more, or what does was given up; at once unless it is about to stop."""
+        if self._ending is not None:
+            await self._drained.wait()
 
     def hurry(self) -> None:
         """Cut the grace time short."""
@@ -169,7 +193,7 @@ class Worker:
         """Claim nothing more and give unstarted claims back; return how many jobs go on."""
         self._paused_at, self._paused_reason = since, reason
         self._fetcher.pause()
-        self._outcomes.events.worker(EventKind.WORKER_PAUSED, reason=reason)
+        self._announce(EventKind.WORKER_PAUSED, reason=reason)
         return len(self._dispatcher.runs)
 
     def resume(self) -> bool:
@@ -177,7 +201,7 @@ class Worker:
         was_paused = self._paused_at is not None
         self._paused_at = self._paused_reason = None
         self._fetcher.resume()
-        self._outcomes.events.worker(EventKind.WORKER_RESUMED)
+        self._announce(EventKind.WORKER_RESUMED)
         return was_paused
 
     def ask_to_stop(self, *, now: bool) -> int:
@@ -202,12 +226,46 @@ class Worker:
 
     def stacks(self) -> str:
         """Show where everything stands; called from the pulse's thread."""
-        jobs = {
+        return describe_stacks(self._loop, self.whole.tasks_of_jobs())
+
+    def tasks_of_jobs(self) -> Mapping[AnyTask, str]:
+        """Return what runs in the event loop, and which jobs that are."""
+        return {
             run.task: f"job {run.claim.job_id} of {run.claim.task}"
             for run in list(self._dispatcher.runs.values())
             if run.task is not None
         }
-        return describe_stacks(self._loop, jobs)
+
+    def slot_freed(self) -> None:
+        """Look for jobs, because a slot may be free."""
+        self._fetcher.slot_freed()
+
+    def look_again(self) -> None:
+        """Look whether anything is due."""
+        self._fetcher.wakeup.set()
+
+    def nothing_due(self, worker: Worker, ended: int) -> None:  # noqa: ARG002 - it matters to a group
+        """Stop, because nothing is due any more."""
+        self.ask_to_stop(now=False)
+
+    async def run_out(self) -> None:
+        """Claim nothing more, and wait until nothing runs any more."""
+        self._fetcher.pause()
+        await self._dispatcher.drained()
+
+    def end_after_last(self) -> None:
+        """Stop when nothing runs any more, since the last job that may start is about to."""
+
+        async def end() -> None:
+            await self.run_out()
+            self.ask_to_stop(now=False)
+
+        self._last = self._loop.create_task(end(), name="duetime-last-jobs")
+
+    @property
+    def ended(self) -> int:
+        """How many runs have ended."""
+        return self._dispatcher.done
 
     def lose_lease(self) -> WorkerInfo:
         """Stop everything, because others may take it over now; return the identity to go on under."""
@@ -223,7 +281,7 @@ class Worker:
         if self.lost is None:
             self.lost = error
             log.critical("worker %s stops: %s", self.id, error)
-            self.ask_to_stop(now=False)
+            self.whole.ask_to_stop(now=False)
 
     def busy(self) -> bool:
         """Whether a thread of the worker is at work."""
@@ -232,13 +290,17 @@ class Worker:
     def stats(self) -> WorkerStats:
         """Tell how the worker fares."""
         return WorkerStats(
-            running=self._slots.taken,
+            running=len(self._dispatcher.runs),
             done=self._dispatcher.done,
             failed=self._outcomes.failed,
             last_error=self.health.last_error,
             paused_at=self._paused_at,
             paused_reason=self._paused_reason,
         )
+
+    def figures(self) -> WorkerStats:
+        """Return what its heartbeat tells: how it fares with all stores, once."""
+        return self.whole.stats() if self._lead is None else WorkerStats(last_error=self.health.last_error)
 
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""
@@ -268,7 +330,10 @@ class Worker:
             await service.stop()
         self._fetcher.give_back_all()
         await drain_runs(self._dispatcher, grace=self.options.grace, hurry=self._hurry)
-        await self._children.close()
+        self._drained.set()
+        if self._lead is None:
+            await self.whole.drained()
+            await self.children.close()
         if self._dispatcher.runs:
             return asyncio.create_task(self._sign_off(), name="duetime-lingering-worker")
         await self._sign_off()
@@ -280,6 +345,7 @@ class Worker:
         handlers: Mapping[str, Handler] = self._handlers if options.jobs else {}
         self._loop = asyncio.get_running_loop()
         self._hurry = asyncio.Event()
+        self._drained = asyncio.Event()
         self._told_to_stop = asyncio.Event()
         self._lease = LeaseTiming(length=options.lease)
         self._identity = WorkerIdentity(
@@ -289,6 +355,7 @@ class Worker:
             declares=self._declared.names if self._declared and options.schedules else (),
             fires=options.schedules,
             name=options.name,
+            worker=None if self._lead is None else self._lead.id,
         )
         self._time = self._timekeeper()
         self._fleet = FleetPacing()
@@ -302,14 +369,11 @@ class Worker:
             fleet=self._fleet,
         )
         self._threads = ThreadRunner()
-        self._children = ChildPool(handlers, max_jobs=options.cpu_max_jobs, max_memory=options.cpu_max_memory)
-        self._slots = slots = Slots(
-            options.concurrency, options.queues, children=options.cpu_children, starts=options.max_jobs
-        )
-        slots.on_last = self._end_after_last
+        self.children: ChildPool = self._make_children() if self._lead is None else self._lead.children
+        self.slots = slots = self._make_slots()
         self._outcomes = Outcomes(context, self._events)
-        executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
-        lender = TransactionLender(context, self._loop)
+        executor = Executor(self._handlers, self._threads, self.children, middleware=self._middleware)
+        lender = TransactionLender(context, self._loop) if self._lead is None else None
         self._job_locks = JobLocks(context, self._make_lock, self._outcomes.settler)
         self._dispatcher = Dispatcher(
             context,
@@ -320,9 +384,25 @@ class Worker:
             locks=self._job_locks,
         )
         self._fetcher = self._make_fetcher()
+        self._dispatcher.on_free = self.whole.slot_freed
+
+    def _make_children(self) -> ChildPool:
+        handlers: Mapping[str, Handler] = self._handlers if self.options.jobs else {}
+        return ChildPool(handlers, max_jobs=self.options.cpu_max_jobs, max_memory=self.options.cpu_max_memory)
+
+    def _make_slots(self) -> Slots:
+        options = self.options
+        if self._lead is not None:
+            slots = self._lead.slots.share()
+        else:
+            slots = Slots(
+                options.concurrency, options.queues, children=options.cpu_children, starts=options.max_jobs
+            )
+        slots.on_last = self.whole.end_after_last
+        return slots
 
     def _make_fetcher(self) -> Fetcher:
-        context, slots, dispatcher = self._context, self._slots, self._dispatcher
+        context, slots, dispatcher = self._context, self.slots, self._dispatcher
         if not self.options.burst:
             return Fetcher(context, slots=slots, dispatcher=dispatcher, watched=self._lease.looks)
         return BurstFetcher(
@@ -331,7 +411,8 @@ class Worker:
             dispatcher=dispatcher,
             settler=self._outcomes.settler,
             ready=self._has_looked_around,
-            on_done=lambda: self.ask_to_stop(now=False),
+            ended=lambda: self.whole.ended,
+            on_done=partial(self.whole.nothing_due, self),
         )
 
     def _has_looked_around(self) -> bool:
@@ -339,15 +420,10 @@ class Worker:
         fired = not self.options.schedules or (self._firer.rounds_done > 0 and not self._firer.behind)
         return fired and self._janitor.rounds_done > 0
 
-    def _end_after_last(self) -> None:
-        """Claim nothing more, since the last job that may start is about to, and stop when nothing runs any more."""
-
-        async def end() -> None:
-            self._fetcher.pause()
-            await self._dispatcher.drained()
-            self.ask_to_stop(now=False)
-
-        self._last = self._loop.create_task(end(), name="duetime-last-jobs")
+    def _announce(self, kind: EventKind, *, reason: str | None = None) -> None:
+        """Tell subscribers, once for all stores that it works on."""
+        if self._lead is None:
+            self._outcomes.events.worker(kind, reason=reason)
 
     def _named_queues(self) -> Mapping[str, Sequence[str]]:
         """Return the queues that tasks and declared schedules name, each with what names it."""
@@ -408,7 +484,7 @@ class Worker:
         for service in self._listening:
             await service.stop()
         await self._pulse.stop()
-        self._outcomes.events.worker(EventKind.WORKER_STOPPED)
+        self._announce(EventKind.WORKER_STOPPED)
         await self._events.drain(DRAIN_TIMEOUT)
         done, failed = self._dispatcher.done, self._outcomes.failed
         log.info(

@@ -31,6 +31,7 @@ from duetime.runtime.running.surroundings import GivenSurrounding, as_surroundin
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
+from duetime.runtime.worker_group import WorkerGroup
 from duetime.scheduler.announced import AnnouncedTasks, find_handler
 from duetime.scheduler.audit import Audit
 from duetime.scheduler.enqueue_hooks import EnqueueHook, check_hook, show_to
@@ -307,7 +308,7 @@ class Scheduler:
         found, hooks = checked_calls(calls), self._registry.enqueue_hooks
         return show_to(hooks, found) if hooks else found
 
-    def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker]:
+    def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker | WorkerGroup]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
         return open_worker(self, worker_options(**settings))
 
@@ -434,7 +435,8 @@ class Scheduler:
             await declare_schedules(self._opened(), self._registry.schedules)
 
     def _make_sibling(self) -> Store:
-        return self.make_store() if self._store is None else self._store.sibling()
+        """Return a store for locks, of all parts the last."""
+        return self.make_store().parts[-1] if self._store is None else self._store.parts[-1].sibling()
 
     def _task_of(self, decorated: Any) -> Task[..., Any]:
         if _is_job_class(decorated):

@@ -22,6 +22,7 @@ from duetime.model.urls import redact, redact_text
 from duetime.runtime.options import QueueLimits, WorkerOptions
 from duetime.runtime.settling.job_log import RECORD_FIELDS, log as job_log
 from duetime.runtime.worker import Worker
+from duetime.runtime.worker_group import WorkerGroup
 from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.supervisor import (
     EXIT_CODE_OF_SIGNAL,
@@ -66,7 +67,7 @@ class WorkerSettings(TypedDict, total=False):
 
 
 @asynccontextmanager
-async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGenerator[Worker]:
+async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGenerator[Worker | WorkerGroup]:
     """Run a worker, and keep the scheduler open until the last of its threads has ended."""
     await scheduler.open()
     lingering: asyncio.Future[Any] | None = None
@@ -74,16 +75,7 @@ async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGene
         check_not_moved(scheduler.store)
         if options.schedules:
             await scheduler.put_declared()
-        worker = scheduler.make_worker(
-            scheduler.store,
-            scheduler.tasks,
-            options,
-            make_lock=scheduler.lock,
-            middleware=scheduler.wrapping,
-            events=scheduler.events,
-            declared=scheduler.declared,
-            where=partial(redact, scheduler.url),
-        )
+        worker = _make_worker(scheduler, options)
         await worker.start()
         try:
             yield worker
@@ -96,6 +88,21 @@ async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGene
             await scheduler.close()
         else:
             scheduler.close_after(lingering)
+
+
+def _make_worker(scheduler: Scheduler, options: WorkerOptions) -> Worker | WorkerGroup:
+    """Return a worker for all parts of the store; one that only fires schedules needs no more than the last."""
+    parts = scheduler.store.parts if options.jobs else scheduler.store.parts[-1:]
+    settings: dict[str, Any] = {
+        "make_lock": scheduler.lock,
+        "middleware": scheduler.wrapping,
+        "events": scheduler.events,
+        "declared": scheduler.declared,
+        "where": partial(redact, scheduler.url),
+    }
+    if len(parts) == 1:
+        return scheduler.make_worker(parts[0], scheduler.tasks, options, **settings)
+    return WorkerGroup(parts, scheduler.tasks, options, make_worker=scheduler.make_worker, **settings)
 
 
 def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
@@ -117,7 +124,7 @@ def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
         sys.exit(START_ANOTHER)
 
 
-async def _work(scheduler: Scheduler, settings: WorkerSettings) -> Worker:
+async def _work(scheduler: Scheduler, settings: WorkerSettings) -> Worker | WorkerGroup:
     """Run a worker until it is stopped."""
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running:
@@ -151,7 +158,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._count = 0
-        self._worker: Worker | None = None
+        self._worker: Worker | WorkerGroup | None = None
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -163,7 +170,7 @@ class StopSignals:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def stop(self, worker: Worker) -> None:
+    def stop(self, worker: Worker | WorkerGroup) -> None:
         """Have a worker stop at the first signal, which may have come already, and at once at the second."""
         self._worker = worker
         if self._count:

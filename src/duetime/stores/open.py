@@ -169,6 +169,18 @@ def _mariadb(url: str, namespace: str, clock: Clock | None, *, auto_migrate: boo
     return SqlStore(driver, MARIADB, namespace=namespace, url=redact(url), auto_migrate=auto_migrate)
 
 
+def _hybrid(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
+    from duetime.stores.hybrid.address import HybridAddress
+    from duetime.stores.hybrid.store import HybridStore
+
+    address = HybridAddress.of(url)
+    tiers = {
+        tier: open_store(one, namespace=namespace, clock=clock, auto_migrate=auto_migrate)
+        for tier, one in address.urls.items()
+    }
+    return HybridStore(tiers, address.routes, far_queues=address.far_queues, clock=clock)
+
+
 def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool) -> Store:
     try:
         from duetime.stores.redis.store import RedisStore
@@ -183,6 +195,7 @@ def _redis(url: str, namespace: str, clock: Clock | None, *, auto_migrate: bool)
 
 _BUILDERS: Final = {
     "sqlite": _sqlite,
+    "hybrid": _hybrid,
     **dict.fromkeys(("postgresql", "postgres"), _postgres),
     **dict.fromkeys(("mariadb", "mysql"), _mariadb),
     **dict.fromkeys(("redis", "rediss", "unix"), _redis),

@@ -61,6 +61,16 @@ def test_a_url_is_read() -> None:
         ("sqlite:///a@b#c:d.db", "sqlite:///a@b#c:d.db"),
         ("sqlite://", "sqlite://"),
         ("sqlite://me:secret@host/db", "sqlite://***"),
+        (
+            "hybrid+redis://:secret@cache/0?pool=3&far=postgresql://me:se%40cret@db/app&near_up_to=5m",
+            "hybrid+redis://:***@cache/0?pool=3&far=postgresql://me:***@db/app&near_up_to=5m",
+        ),
+        (
+            f"hybrid+sqlite:///near.db?far={quote('postgresql://me:secret@db/app?sslpassword=secret', safe='')}",
+            "hybrid+sqlite:///near.db?far=postgresql://me:***@db/app?sslpassword=***",
+        ),
+        ("hybrid+redis://:secret@cache/0", "hybrid+redis://***"),
+        ("hybrid+redis://cache?far=postgresql://me:se/cret@db", "hybrid+redis://cache?far=postgresql://***"),
         ("postgresql://me:se/cret@host/db", "postgresql://***"),
         ("postgresql://me:se#cret@host/db", "postgresql://***"),
         ("postgresql://me:secret", "postgresql://***"),
@@ -77,6 +87,14 @@ def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     [
         ("at postgresql://me:secret@db/app.", "at postgresql://me:***@db/app."),
         ("postgresql+asyncpg://me:se:c@r/et@db/app", "postgresql+asyncpg://me:***@db/app"),
+        (
+            "at hybrid+redis://cache?far=postgresql%3A%2F%2Fme%3Asecret%40db%2Fapp, near",
+            "at hybrid+redis://cache?far=postgresql://me:***@db/app, near",
+        ),
+        (
+            "hybrid+redis://:secret@cache?far=postgresql://me:secret@db/app",
+            "hybrid+redis://:***@db/app",
+        ),
         ("postgresql://:secret@db", "postgresql://:***@db"),
         ("postgresql://db/app?user=me&password=secret&x=1", "postgresql://db/app?user=me&password=***&x=1"),
         ("postgresql://db/app?sslPassword=secret", "postgresql://db/app?sslPassword=***"),
@@ -137,10 +155,44 @@ def test_a_password_that_is_encoded_is_read_as_it_was_and_hidden_everywhere(
 
 
 @given(
+    before=ODD,
+    core=CORES,
+    after=ODD,
+    start=st.sampled_from([f"{scheme}://ann" for scheme in SCHEMES]),
+    encoded=st.booleans(),
+)
+def test_no_message_has_a_part_of_the_password_of_a_far_store(
+    before: str, core: str, after: str, start: str, *, encoded: bool
+) -> None:
+    far = f"{start}:{before}{core}{after}@db.example/0"
+    url = f"hybrid+redis://cache?far={quote(far, safe='') if encoded else far}&near_up_to=5m"
+    said = redact(url)
+    try:
+        open_store(url)
+    except ConfigError as error:
+        said += str(error)
+    assert not part_of(core, said)
+
+
+@given(
+    password=ODD.filter(lambda text: "\0" not in text), scheme=st.sampled_from(SCHEMES), encoded=st.booleans()
+)
+def test_the_password_of_a_far_store_is_hidden_in_any_text(
+    password: str, scheme: str, *, encoded: bool
+) -> None:
+    far = f"{scheme}://ann:{quote(password, safe='')}@db.example/0"
+    url = f"hybrid+redis://cache?far={quote(far, safe='') if encoded else far}"
+    assert redact(url) == f"hybrid+redis://cache?far={scheme}://ann:***@db.example/0"
+    assert redact_text(f"no {url}, alas").endswith(":***@db.example/0, alas")
+
+
+@given(
     url=st.text()
     | ODD.map("postgresql://{}".format)
     | ODD.map("redis://a:{}".format)
     | ODD.map("mariadb://h/d?{}".format)
+    | ODD.map("hybrid+redis://h?far={}".format)
+    | ODD.map("hybrid+redis://h?far=redis://{}".format)
 )
 def test_any_text_is_a_url_or_is_refused_as_one(url: str) -> None:
     redact(url)

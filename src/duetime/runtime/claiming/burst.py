@@ -26,12 +26,17 @@ class BurstFetcher(Fetcher):
         dispatcher: Dispatcher,
         settler: Settler,
         ready: Callable[[], bool],
-        on_done: Callable[[], object],
+        ended: Callable[[], int],
+        on_done: Callable[[int], object],
     ) -> None:
-        """`ready`: whether schedules have fired, and the jobs of dead workers were rescued."""
+        """`ready`: whether schedules have fired, and the jobs of dead workers were rescued.
+
+        `ended`: how many runs have ended, also of other stores; `on_done` is told how many before this one was looked at.
+        """
         super().__init__(context, slots=slots, dispatcher=dispatcher)
         self._settler = settler
         self._ready = ready
+        self._ended = ended
         self._on_done = on_done
 
     def slot_freed(self) -> None:
@@ -45,12 +50,12 @@ class BurstFetcher(Fetcher):
         if not self._dispatcher.runs:
             # The end of a job may make others due.
             await self._settler.flush()
-        self._caught_up, done = False, self._dispatcher.done
+        self._caught_up, done, before = False, self._dispatcher.done, self._ended()
         pause = await super().round()
         if self._dispatcher.runs:
             return pause
         ended = self._dispatcher.done > done or self._settler.tokens()
         if not ready or ended or not self._caught_up:
             return _LOOK_AGAIN
-        self._on_done()
+        self._on_done(before)
         return None

@@ -196,6 +196,7 @@ class Fetcher(Service):
     async def _claim_for_slots(self, wanted: int) -> int:
         """Fill free slots with due jobs, and return how many there were."""
         claims = await self._claim_due(wanted)
+        self._slots.leave_line()
         self._vain_claims = 0 if claims else self._vain_claims + 1
         self._backlog = False
         if len(claims) == wanted:
@@ -246,6 +247,10 @@ class Fetcher(Service):
         `keeps_up`: all that was due has just been claimed, and slots are left.
         """
         self._caught_up = self._slots.free > 0
+        if self._caught_up:
+            self._slots.leave_line()
+        else:
+            self._slots.line_up()
         if not self._caught_up and (not self.hold.room or (self._backlog and self._dispatcher.speed.short)):
             # What comes next cannot be held, or is due and of a kind that ends soon: the slot that comes free asks for it.
             return None

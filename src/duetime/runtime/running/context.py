@@ -14,6 +14,7 @@ from duetime.model.reports import check_fraction, check_note
 from duetime.model.time import Duration, Instant, parse_duration, to_datetime
 from duetime.runtime.running.run import Run, current_run
 from duetime.runtime.running.transaction import JobTransaction
+from duetime.stores.base import Store
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -149,11 +150,11 @@ class JobContext:
         return JobTransaction(self._run, timeout=length)
 
 
-def check_not_kept_out(store: object) -> None:
+def check_not_kept_out(store: Store) -> None:
     """Raise `TransactionMisused` where a write would wait for the open transaction of the very job that asks for it."""
     run = current_run.get(None)
     loan = None if run is None else run.loan
-    if loan is not None and loan.keeps_out(store):
+    if loan is not None and any(map(loan.keeps_out, store.parts)):
         raise TransactionMisused(
             "while the transaction of this job is open, no one else can write to its database; store the job in it: "
             "task.options(tx=tx).enqueue(...), or enqueue_many(..., tx=tx)"

@@ -56,7 +56,7 @@ class Dispatcher:
         executor: Executor,
         outcomes: Outcomes,
         slots: Slots,
-        lender: TransactionLender,
+        lender: TransactionLender | None,
         locks: JobLocks,
     ) -> None:
         self.runs = outcomes.runs

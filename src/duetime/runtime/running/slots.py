@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 
 from duetime.model.job import Claim
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
@@ -19,27 +21,80 @@ _LONGEST_GAP: Micros = 50 * MILLISECOND
 """A pause says nothing about how fast runs follow each other."""
 
 
+@dataclass(slots=True)
+class _Taken:
+    """What runs, for all who share the slots."""
+
+    starts: int | None
+    """How many more jobs may start in all."""
+    running: int = 0
+    children: int = 0
+    by_queue: Counter[str] = field(default_factory=Counter[str])
+    """What runs of the queues that have a limit."""
+    line: list[Slots] = field(default_factory=list["Slots"])
+    """Who found no slot and has not looked again; for each of them the others leave one."""
+
+
 class Slots:
-    """Counts what runs against the limits of this worker."""
+    """Counts what runs against the limits of this worker.
+
+    Those who work on several stores share them. Then one that finds no slot is next in line, however busy the others are.
+    """
 
     def __init__(
         self, total: int, limits: Mapping[str, int | None], *, children: int = 0, starts: int | None = None
     ) -> None:
         """`starts`: how many jobs may start in all, one after the other; `None` for any number."""
         self.total = total
-        self.taken = 0
-        """How many jobs run."""
-        self.starts = starts
-        """How many more jobs may start in all; `None` for any number."""
+        self._taken = _Taken(starts)
         self.on_last: Callable[[], object] = lambda: None
         """Called when the last job that may start takes its slot."""
+        self.on_left_over: Callable[[], object] = lambda: None
+        """Called when one leaves the line while others wait and a slot is free."""
         self.cpu_tasks: frozenset[str] = frozenset()
         """The tasks that need one of the children in addition to their slot."""
         self._children = children
-        self._children_taken = 0
         self._limits = {queue: limit for queue, limit in limits.items() if limit is not None}
-        self._by_queue: Counter[str] = Counter()
-        """What runs of the queues that have a limit."""
+
+    def share(self) -> Slots:
+        """Return the same slots for the worker of another store."""
+        return copy(self)
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may start at once; one is left to each who is before us in the line."""
+        free, line = self._left_in_all, self._taken.line
+        if not line:
+            return free
+        ahead = line.index(self) if self in line else len(line)
+        return max(0, free - ahead)
+
+    @property
+    def _left_in_all(self) -> int:
+        free, starts = self.total - self._taken.running, self._taken.starts
+        return free if starts is None else min(free, starts)
+
+    def line_up(self) -> None:
+        """Have a slot left for us, because none was free."""
+        if self not in self._taken.line:
+            self._taken.line.append(self)
+
+    def leave_line(self) -> None:
+        """Leave all to the others again, because we have looked."""
+        if self in self._taken.line:
+            self._taken.line.remove(self)
+            if self._taken.line and self._left_in_all:
+                self.on_left_over()
+
+    @property
+    def next_in_line(self) -> Slots | None:
+        """Who has waited for the longest time."""
+        return next(iter(self._taken.line), None)
+
+    @property
+    def starts(self) -> int | None:
+        """How many more jobs may start in all; `None` for any number."""
+        return self._taken.starts
 
     @property
     def only_total(self) -> bool:
@@ -47,20 +102,19 @@ class Slots:
         return not self._limits and not self.cpu_tasks
 
     @property
-    def free(self) -> int:
-        """How many more jobs may start at once."""
-        free = self.total - self.taken
-        return free if self.starts is None else min(free, self.starts)
+    def taken(self) -> int:
+        """How many jobs run."""
+        return self._taken.running
 
     @property
     def children_free(self) -> int:
         """How many more jobs may start in child processes."""
-        return min(self.free, self._children - self._children_taken)
+        return min(self.free, self._children - self._taken.children)
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
         limit = self._limits.get(queue)
-        return self.free if limit is None else min(self.free, limit - self._by_queue[queue])
+        return self.free if limit is None else min(self.free, limit - self._taken.by_queue[queue])
 
     def any_full(self, queues: Sequence[str]) -> bool:
         """Whether no more jobs of one of the queues may start."""
@@ -69,7 +123,7 @@ class Slots:
     def left(self, queue: str) -> int | None:
         """How many more jobs of a queue its own limit lets run; `None` where it has none."""
         limit = self._limits.get(queue)
-        return None if limit is None else limit - self._by_queue[queue]
+        return None if limit is None else limit - self._taken.by_queue[queue]
 
     def take(self, claim: Claim) -> bool:
         """Fill a slot; False when none is free for the claim."""
@@ -77,24 +131,26 @@ class Slots:
             return False
         if claim.task in self.cpu_tasks and self.children_free <= 0:
             return False
-        self.taken += 1
+        taken = self._taken
+        taken.running += 1
         if claim.queue in self._limits:
-            self._by_queue[claim.queue] += 1
+            taken.by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
-            self._children_taken += 1
-        if self.starts is not None:
-            self.starts -= 1
-            if not self.starts:
+            taken.children += 1
+        if taken.starts is not None:
+            taken.starts -= 1
+            if not taken.starts:
                 self.on_last()
         return True
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot."""
-        self.taken -= 1
+        taken = self._taken
+        taken.running -= 1
         if claim.queue in self._limits:
-            self._by_queue[claim.queue] -= 1
+            taken.by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:
-            self._children_taken -= 1
+            taken.children -= 1
 
 
 class RunSpeed:

@@ -31,7 +31,10 @@ class JobTransaction:
         self.result: object = None
         """What the job returns."""
         if run.lender is None:
-            raise Unsupported("transaction() works in the worker's own process, not in a task with cpu=True")
+            raise Unsupported(
+                "transaction() works in the worker's own process, not in a task with cpu=True, and of a hybrid for jobs "
+                "that live far; far_queues= in its URL names the queues whose jobs all do"
+            )
         self._run = run
         self._lender = run.lender
         self._timeout = run.lender.bound(timeout)

@@ -19,6 +19,7 @@ from duetime.stores.base import CommandStore
 
 if TYPE_CHECKING:
     from duetime.runtime.worker import Worker
+    from duetime.runtime.worker_group import WorkerGroup
 
 log = logging.getLogger("duetime.worker")
 
@@ -33,7 +34,7 @@ class CommandRunner:
     def __init__(
         self,
         store: CommandStore,
-        worker: Worker,
+        worker: Worker | WorkerGroup,
         *,
         in_loop: Callable[[Callable[[Command], None], Command], None],
         on_answer: Callable[[], None],
@@ -78,7 +79,7 @@ class CommandRunner:
         self._on_answer()
 
 
-def carry_out(command: Command, worker: Worker) -> str:
+def carry_out(command: Command, worker: Worker | WorkerGroup) -> str:
     """Do what a command says and tell what came of it."""
     why = "" if command.reason is None else f": {one_line(command.reason)}"
     log.info("told to %s%s", printable(command.kind.replace("_", " ")), why)

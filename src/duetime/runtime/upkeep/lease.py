@@ -148,7 +148,7 @@ class PulseThread:
         self._stopping = False
         self._asked = False
         self._deadline: Micros = 0
-        self._commander = CommandRunner(store, listener, in_loop=self._in_main, on_answer=self._poke)
+        self._commander = CommandRunner(store, listener.whole, in_loop=self._in_main, on_answer=self._poke)
 
     async def start(self) -> None:
         """Register the worker; raises what the store raises."""
@@ -205,7 +205,7 @@ class PulseThread:
             hanging = self._watch.hanging()
             left = PERIOD if hanging else (next_beat - monotonic()) / SECOND
             # The loop may not go unwatched for long while jobs run in it, or it has not answered yet.
-            period = PERIOD if self._listener.stats().running or self._watch.lag else QUIET_PERIOD
+            period = PERIOD if self._listener.whole.stats().running or self._watch.lag else QUIET_PERIOD
             await self._wake.wait(min(period, left))
             self._wake.clear()
             # Before a beat, so that a loop that is well has answered by the time the store has.
@@ -235,7 +235,7 @@ class PulseThread:
             return False
         # Before the record is made, and stored after it, so that an answer never contradicts the record.
         answered = self._commander.answered
-        stats = replace(self._listener.stats(), loop_lag=self._watch.lag)
+        stats = replace(self._listener.figures(), loop_lag=self._watch.lag)
         wants, pulse = self._wants(), None
         async with self._trying("the lease could not be renewed"):
             pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)
@@ -313,7 +313,7 @@ class PulseThread:
                 await self._register()
             except StoreMoved as error:
                 log.error("worker %s stops: %s", self._info.id, error)  # noqa: TRY400 -- it says all
-                self._in_main(lambda: self._listener.ask_to_stop(now=True))
+                self._in_main(lambda: self._listener.whole.ask_to_stop(now=True))
                 await self._wake.wait(self._lease.beat)
             except Exception as error:  # noqa: BLE001 - tried again until the worker is stopped
                 _log_failure(f"worker {self._info.id} cannot register anew", error)

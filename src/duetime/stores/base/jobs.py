@@ -1,4 +1,4 @@
-"""What all stores do alike with jobs: whom they hint of them, whom they blame, and how they tell of keys."""
+"""What all stores do alike with jobs: whom they hint of them, whom they blame, how they tell of keys, and refuse to lend."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
-from duetime.errors import KeyTaken
+from duetime.errors import KeyTaken, TransactionMisused, Unsupported
 from duetime.model.job import Claim, JobId, Key, KeyHolder, NewJob
 from duetime.model.outcome import CrashSuspect, Settlement, blamed_job, decide, leaves_work, recalled
 from duetime.model.retry import NO_RETRIES
@@ -69,3 +70,29 @@ def warn_of_mismatches(mismatches: Iterable[ArgumentsMismatch]) -> None:
     text = "%s was enqueued under the key %r with other arguments than those of job %s, which stand"
     for job, served_by in mismatches:
         _log.warning(text, job.task, job.key and job.key.value, served_by)
+
+
+class NoTransaction:
+    """A transaction for a handler that cannot begin."""
+
+    blocking = False
+    expired = False
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def keeps_out(self, store: object) -> bool:  # noqa: ARG002 - there is no transaction
+        """Never: there is none."""
+        return False
+
+    async def begin(self) -> NoReturn:
+        """Refuse."""
+        raise Unsupported(self._why)
+
+    async def complete(self, settlement: Settlement) -> NoReturn:  # noqa: ARG002 - refused
+        """Refuse: it has not begun."""
+        raise TransactionMisused("there is no transaction to commit")
+
+    async def abandon(self, error: BaseException) -> NoReturn:
+        """Refuse: it has not begun."""
+        raise TransactionMisused("there is no transaction to roll back") from error

@@ -534,6 +534,11 @@ class Store(
         ...
 
     @property
+    def parts(self) -> Sequence[Store]:
+        """The stores that jobs are in: itself, or several, in each of which a worker has a lease; the last has schedules."""
+        ...
+
+    @property
     def moved(self) -> str | None:
         """What `set_moved` had noted when the store last looked at its tables, as it does when it is opened."""
         ...

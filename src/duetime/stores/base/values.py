@@ -25,7 +25,13 @@ class Capabilities:
     """What a store can do that not every store can; the rest it refuses with a typed error."""
 
     transactions: bool = True
-    """Whether jobs can be stored in a caller's transaction, and handlers be lent one."""
+    """Whether jobs can be stored in a caller's transaction."""
+    loans: bool = True
+    """Whether the handler of any job can be lent a transaction, by which its job is settled."""
+    one_order: bool = True
+    """Whether the jobs of a queue are handed out in one order; else each part of the store has an order of its own."""
+    persistent: bool = True
+    """Whether jobs survive a restart of the server, as far as an open store knows; for one in memory, of the process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,22 +7,15 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
-from duetime.errors import (
-    InvalidArguments,
-    InvalidTransaction,
-    StoreUnavailable,
-    TransactionMisused,
-    Unsupported,
-)
+from duetime.errors import InvalidArguments, InvalidTransaction, StoreUnavailable
 from duetime.model.audit import AuditEntry
 from duetime.model.job import SOON, JobId, Key, KeyDecision, KeyHolder, NewJob, decide_key, due_soon
-from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction, Hint
-from duetime.stores.base.jobs import job_hints, key_taken, warn_of_mismatches
+from duetime.stores.base.jobs import NoTransaction, job_hints, key_taken, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.redis.address import MOST_JOBS
 from duetime.stores.redis.connection import RedisStorePart
@@ -34,29 +27,6 @@ _NO_TRANSACTIONS: Final = (
     "Redis has no transactions that a job could be stored in; leave tx= out, or use a store on the database "
     "whose transaction it is"
 )
-
-
-class NoTransaction:
-    """A transaction that cannot begin."""
-
-    blocking = False
-    expired = False
-
-    def keeps_out(self, store: object) -> bool:  # noqa: ARG002 - there is no transaction
-        """Never: there is none."""
-        return False
-
-    async def begin(self) -> NoReturn:
-        """Refuse."""
-        raise Unsupported("Redis has no transactions to lend to a handler; use a SQL store for that")
-
-    async def complete(self, settlement: Settlement) -> NoReturn:  # noqa: ARG002 - refused
-        """Refuse: it has not begun."""
-        raise TransactionMisused("there is no transaction to commit")
-
-    async def abandon(self, error: BaseException) -> NoReturn:
-        """Refuse: it has not begun."""
-        raise TransactionMisused("there is no transaction to roll back") from error
 
 
 class RedisEnqueuing(RedisStorePart):
@@ -114,7 +84,7 @@ class RedisEnqueuing(RedisStorePart):
 
     def lend(self, *, timeout: Micros) -> HandlerTransaction:  # noqa: ARG002 - there is nothing to wait for
         """Return what refuses to begin: there are no transactions."""
-        return NoTransaction()
+        return NoTransaction("Redis has no transactions to lend to a handler; use a SQL store for that")
 
 
 def _hints_if_due_soon(jobs: Sequence[NewJob]) -> tuple[list[Hint], Instant | None]:

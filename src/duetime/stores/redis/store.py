@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Self, TypeAlias
 
@@ -61,6 +61,8 @@ class RedisStore(
         self._url = url
         self._auto_migrate = auto_migrate
         self._identity: str | None = None
+        self._persistent = False
+        """Whether the server keeps an append-only file, as far as it has told."""
         self.moved: str | None = None
 
     async def open(self, *, check: bool = True) -> None:
@@ -83,7 +85,9 @@ class RedisStore(
             remedy = f"run `duetime migrate --url {self._url}`" if older else "use a newer version of duetime"
             found = f"what is stored under {self._namespace!r} has version {status.found}"
             raise SchemaMismatch(f"{found}, and this code needs {status.wanted}; {remedy}")
-        for weak in [found for found in await self._check_settings() if not found.ok]:
+        settings = await self._check_settings()
+        self._persistent = all(found.ok for found in settings if found.name == "persistence")
+        for weak in [found for found in settings if not found.ok]:
             text = f"{self._calls.address}: {weak.detail}; {weak.fix}"
             if self._calls.address.strict:
                 raise StoreUnusable(text)
@@ -153,7 +157,12 @@ class RedisStore(
     @property
     def capabilities(self) -> Capabilities:
         """Redis has no transactions that span several calls."""
-        return Capabilities(transactions=False)
+        return Capabilities(transactions=False, loans=False, persistent=self._persistent)
+
+    @property
+    def parts(self) -> Sequence[Self]:
+        """Itself."""
+        return (self,)
 
     @property
     def single_writer(self) -> bool:

@@ -214,6 +214,11 @@ class Driver(Protocol):
         """Return a driver for another event loop, on connections of its own."""
         ...
 
+    @property
+    def persistent(self) -> bool:
+        """Whether what is written outlives the process, or a restart of the server."""
+        ...
+
     def hint(self, hint: Hint) -> None:
         """Tell this process at once and others soon; never blocks, never fails."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Self
 
 from duetime.model.time import Clock
@@ -49,8 +49,6 @@ class SqlStore(
     SqlAccess,
 ):
     """A store on a SQL database, through its driver and its dialect; the verbs are in the classes of their subjects."""
-
-    capabilities = Capabilities()
 
     def __init__(
         self,
@@ -113,6 +111,16 @@ class SqlStore(
     def wakeups(self) -> AsyncIterator[Hint]:
         """Yield hints until cancelled."""
         return self._driver.wakeups()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """All that a store can have, but that a database in memory is gone with its process."""
+        return Capabilities(persistent=self._driver.persistent)
+
+    @property
+    def parts(self) -> Sequence[Self]:
+        """Itself."""
+        return (self,)
 
     @property
     def single_writer(self) -> bool:

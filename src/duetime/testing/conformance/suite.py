@@ -18,15 +18,16 @@ from duetime.testing.clock import FakeClock
 
 
 def in_transactions(test: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-    """Mark a test of transactions; on a store that has none it makes sure that they are refused instead."""
+    """Mark a test of lent transactions; on a store that lends none it makes sure that they are refused instead."""
 
     @functools.wraps(test)
     async def run(*args: Any, store: Store, **fixtures: Any) -> None:
-        if store.capabilities.transactions:
+        if store.capabilities.loans:
             await test(*args, store=store, **fixtures)
             return
         with pytest.raises(Unsupported):
             await store.lend(timeout=SECOND).begin()
+        # No transaction at all, or none of a database that it knows.
         with pytest.raises(InvalidTransaction):
             await store.enqueue([NewJob(id=new_job_id(), task="any", payload="{}")], tx=object())
         assert await store.counts() == {}

@@ -57,7 +57,8 @@ class Burst:
             dispatcher=cast("Dispatcher", self.dispatcher),
             settler=cast("Settler", self.settler),
             ready=lambda: self.ready,
-            on_done=lambda: self.story.append("done"),
+            ended=lambda: self.dispatcher.done,
+            on_done=lambda _: self.story.append("done"),
         )
 
     async def ends(self) -> bool:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from duetime.model.job import Claim
 from duetime.runtime.running.slots import Slots
 from tests.unit.runtime.kit import claim
@@ -88,3 +90,57 @@ def test_no_more_slots_are_free_than_jobs_may_start() -> None:
     assert (slots.free, slots.taken) == (1, 0)
     assert slots.take(claim(queue="a"))
     assert (slots.free, slots.taken) == (0, 1)
+
+
+def shared(total: int, **options: Any) -> tuple[Slots, Slots]:
+    """The slots of one worker, for each of two stores."""
+    slots = Slots(total, {"a": None, "b": 1}, **options)
+    return slots, slots.share()
+
+
+def test_what_runs_for_one_store_takes_a_slot_from_the_other() -> None:
+    near, far = shared(2, starts=3)
+    near.take(claim(queue="b"))
+    assert (far.free, far.taken, far.room("b"), far.starts) == (1, 1, 0, 2)
+    far.take(claim(queue="a"))
+    assert not near.take(claim(queue="a"))
+    near.give_back(claim(queue="b"))
+    assert (far.free, far.starts) == (1, 1)
+
+
+def test_the_next_slot_is_left_to_the_store_that_found_none() -> None:
+    near, far = shared(1)
+    near.take(claim(queue="a"))
+    far.line_up()
+    near.give_back(claim(queue="a"))
+    assert (near.free, near.take(claim(queue="a")), far.free) == (0, False, 1)
+    assert far.take(claim(queue="a"))
+
+
+def test_the_others_have_all_slots_but_one_for_each_that_is_in_line() -> None:
+    near, far = shared(3)
+    third = near.share()
+    far.line_up()
+    third.line_up()
+    assert (near.free, far.free, third.free) == (1, 3, 2)
+    assert near.next_in_line is far
+
+
+def test_whoever_leaves_the_line_leaves_what_it_does_not_need() -> None:
+    near, far = shared(1)
+    told: list[str] = []
+    far.on_left_over = lambda: told.append("look again")
+    far.line_up()
+    near.line_up()
+    assert near.free == 0
+    far.leave_line()
+    assert (near.free, told) == (1, ["look again"])
+    near.leave_line()
+    far.leave_line()
+    assert told == ["look again"], "there is no one who waits"
+
+
+def test_one_store_alone_has_all_slots_also_while_it_waits() -> None:
+    slots = Slots(2, {})
+    slots.line_up()
+    assert slots.free == 2

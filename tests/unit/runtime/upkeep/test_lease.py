@@ -60,6 +60,7 @@ class Listener:
     """A worker that is told what the pulse brings, and notes what it is told to do."""
 
     def __init__(self) -> None:
+        self.whole = self
         self.told: list[object] = []
         self.reported = WorkerStats()
         self.identity = WorkerIdentity(queues=["default"], slots=1)
@@ -82,6 +83,8 @@ class Listener:
 
     def stats(self) -> WorkerStats:
         return self.reported
+
+    figures = stats
 
     def pause(self, reason: str | None, *, since: Instant) -> int:
         self.told.append(("pause", reason, since))

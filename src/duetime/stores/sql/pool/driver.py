@@ -74,6 +74,7 @@ class PooledDriver(ABC, Generic[C]):
     """
 
     single_writer = False
+    persistent = True
     sender: ClassVar[type[HintSender[Any]]]
     listener: ClassVar[type[HintConnection[Any]]]
     transaction: ClassVar[type[PooledHandlerTransaction[Any]]]

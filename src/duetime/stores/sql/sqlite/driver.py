@@ -111,6 +111,11 @@ class SqliteDriver:
         return self._database.subscribers.hints_while(self._watch)
 
     @property
+    def persistent(self) -> bool:
+        """Whether there is a file."""
+        return self._database.path is not None
+
+    @property
     def hears_others(self) -> bool:
         """Whether a commit of another process would be seen from now on; one in memory has no others."""
         listening = tuple(self._listening.values())
