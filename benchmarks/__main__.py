@@ -9,11 +9,11 @@ from pathlib import Path
 
 import click
 
-from benchmarks import cron, report, runner, timers
+from benchmarks import cron, hybrid, report, runner, timers
 from benchmarks.places import PLACES
 from benchmarks.sizes import FULL, QUICK
 
-_NAMES = [*(measure.name for measure in runner.MEASURES), cron.NAME, timers.NAME]
+_NAMES = [*(measure.name for measure in runner.MEASURES), cron.NAME, timers.NAME, hybrid.NAME]
 
 
 @click.command()
@@ -33,6 +33,7 @@ def main(
         print("other programs are busy on this machine; the figures will be worth little", file=sys.stderr)
     results = runner.run(stores or tuple(PLACES), names or _NAMES, sizes)
     results += [one.measure() for one in (cron, timers) if one.NAME in (names or _NAMES)]
+    results += [hybrid.measure(sizes)] if hybrid.NAME in (names or _NAMES) else []
     print(report.as_table(results, sizes))
     if file is not None:
         file.write_text(json.dumps(report.as_json(results, sizes), indent=2) + "\n")

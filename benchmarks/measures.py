@@ -228,7 +228,8 @@ async def worker(*, url: str, jobs: int, concurrency: int) -> float:
     subject = Subject(url)
     async with subject.scheduler:
         await subject.enqueue_many(jobs, batch=BATCH)
-        watch = Stopwatch(subject.scheduler.store, expected=jobs)
+        # In a store that is made of several, what is due at once is in the first.
+        watch = Stopwatch(subject.scheduler.store.parts[0], expected=jobs)
         async with subject.scheduler.worker(concurrency=concurrency, dedicated=True):
             took = await watch.took(within=120)
     checked(subject.ran, expected=jobs)
