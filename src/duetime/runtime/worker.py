@@ -120,7 +120,7 @@ class Worker:
             if self._lead is None:
                 await self.children.close()
             raise
-        if self.options.jobs:
+        if self.options.jobs and self._lead is None:
             # Before the services begin, which together ask for as many connections as there are. It is tried again later.
             with contextlib.suppress(*DATABASE_DOWN):
                 await self._announcer.announce()
@@ -459,7 +459,9 @@ class Worker:
             left_out = {
                 queue: names for queue, names in self._named_queues().items() if queue not in options.queues
             }
-            self._intake += [QueueWatch(self._context, left_out=left_out), self._announcer]
+            self._intake.append(QueueWatch(self._context, left_out=left_out))
+        if options.jobs and self._lead is None:
+            self._intake.append(self._announcer)
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
             self._context,

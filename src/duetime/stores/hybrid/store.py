@@ -378,7 +378,7 @@ class HybridStore:
         """Return what was done to something, or at all, newest first."""
         lists = await each(self.parts, lambda part: part.entries(target, limit=limit, before=before))
         found = {entry.id: entry for entry in merging.joined(lists)}
-        return [found[entry] for entry in sorted(found, reverse=True)][:limit]
+        return sorted(found.values(), key=lambda entry: (entry.at, entry.id), reverse=True)[:limit]
 
     async def pause_queue(self, queue: str, *, reason: str | None, entry: AuditEntry | None = None) -> None:
         """Hand out nothing more from a queue, and store its new jobs far."""
