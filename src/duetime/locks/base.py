@@ -202,8 +202,8 @@ class DistributedLock(ABC):
 
     async def _acquire(self, timeout: Duration | None, *, caller: object, renew: bool) -> bool:
         waits = None if timeout is None else parse_duration(timeout, what="timeout")
-        holder = _callers.get(self._key)
-        if waits != 0 and holder is not None and holder in (caller, current_run.get(None)):
+        holder = _held.get(self._key)
+        if waits != 0 and holder is not None and holder.caller in (caller, current_run.get(None)):
             raise LockMisused(
                 f"this task, thread or job holds lock {self.name!r} already, and would wait for itself"
             )
@@ -244,7 +244,8 @@ class DistributedLock(ABC):
         self.lost.clear()
         self._fence, self._hold = hold.fence, hold
         if renew:
-            _callers[self._key] = caller
+            hold.caller = caller
+            _held[self._key] = hold
             _renewals.add(self, hold)
 
     def _end(self, hold: _Hold) -> bool:
@@ -253,7 +254,8 @@ class DistributedLock(ABC):
             if self._hold is not hold:
                 return False
             self._hold = None
-        _callers.pop(self._key, None)
+        if _held.get(self._key) is hold:
+            del _held[self._key]
         _renewals.remove(hold)
         return True
 
@@ -370,6 +372,8 @@ class _Hold:
     fence: int
     deadline: Micros
     """By this process's clock: the owner gives up no later than others may take over."""
+    caller: object = None
+    """The task, thread or job that holds it, and must not wait for it."""
     pid: int = field(default_factory=os.getpid)
     on_loss: Callable[[], object] = lambda: None
     """Called in the thread that renews."""
@@ -445,12 +449,12 @@ class _Renewals:
 
 _renewals: Final = _Renewals()
 _ending: Final = threading.Lock()
-_callers: Final[dict[tuple[str, str], object]] = {}
-"""The tasks and threads of this process that hold a lock."""
+_held: Final[dict[tuple[str, str], _Hold]] = {}
+"""What this process holds."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renewals.forget)
-    os.register_at_fork(after_in_child=_callers.clear)
+    os.register_at_fork(after_in_child=_held.clear)
 
 
 def _holder() -> str:

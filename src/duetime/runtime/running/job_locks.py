@@ -19,7 +19,7 @@ from duetime.model.job import Claim, JobEdit, JobId, Token
 from duetime.model.locks import lock_held
 from duetime.model.outcome import Interrupted, Outcome, Released, Succeeded
 from duetime.model.text import one_line
-from duetime.model.time import SECOND, Instant, Micros
+from duetime.model.time import MINUTE, SECOND, Instant, Micros
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run
@@ -30,6 +30,8 @@ from duetime.stores.base import EditAnswer
 log = logging.getLogger("duetime.worker")
 
 _PAUSE_AFTER_FAILURE: Final[Micros] = SECOND
+_LONGEST_WAIT: Final[Micros] = MINUTE
+"""After which a job is due again in any case: this worker, which waits for the release, may be gone by then."""
 _LONGEST_RELEASE: Final = 5.0
 """Seconds that a release may take before it is left to the deadline."""
 
@@ -139,7 +141,7 @@ class JobLocks:
             return True
 
     def _give_back(self, claim: Claim, name: str, left: Micros) -> Released:
-        until = self._time.now() + left
+        until = self._time.now() + min(left, _LONGEST_WAIT)
         self._waiting.setdefault(name, {})[claim.job_id] = _Waiting(until, claim.due_at)
         if name not in self._watches:
             self._watches[name] = asyncio.create_task(self._watch(name), name=f"duetime-lock {name}")
@@ -148,14 +150,16 @@ class JobLocks:
     async def _watch(self, name: str) -> None:
         """Look whenever the lock is released, until no job waits for it."""
         lock = self._make(name)
-        while self._still_waiting(name):
-            try:
-                await lock.await_release(longest=lock.longest_pause * random.uniform(0.5, 1))
-                await self._look(name)
-            except StoreError:
-                # The jobs come back by themselves, at the deadline.
-                await asyncio.sleep(_PAUSE_AFTER_FAILURE / SECOND)
-        del self._watches[name]
+        try:
+            while self._still_waiting(name):
+                try:
+                    await self._look(name)
+                    await lock.await_release(longest=lock.longest_pause * random.uniform(0.5, 1))
+                except StoreError:
+                    # The jobs come back by themselves.
+                    await asyncio.sleep(_PAUSE_AFTER_FAILURE / SECOND)
+        finally:
+            del self._watches[name]
 
     def _still_waiting(self, name: str) -> dict[JobId, _Waiting]:
         """Return the jobs that are not due yet."""
