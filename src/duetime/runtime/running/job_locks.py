@@ -88,6 +88,9 @@ class JobLocks:
         self._settler = settler
         self._waiting: dict[str, dict[JobId, _Waiting]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
+        self._bringing = asyncio.Lock()
+        self.brought = 0
+        """How many jobs were brought back."""
 
     async def execute(self, run: Run, handler: Handler, call: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Make the call while the lock is held, or give the claim back."""
@@ -117,9 +120,12 @@ class JobLocks:
             )
         return outcome
 
-    async def look(self) -> bool:
-        """Bring the first job back of those that wait for a lock which is free now; tell whether there was any."""
-        return any([await self._look(name) for name in list(self._waiting)])
+    async def look(self) -> None:
+        """Bring the first job back of those that wait for a lock which is free now."""
+        for name in list(self._waiting):
+            await self._look(name)
+        async with self._bringing:
+            """Also those that are on their way."""
 
     async def close(self) -> None:
         """Leave the jobs that were given back to other workers, which take up the waiting."""
@@ -169,19 +175,20 @@ class JobLocks:
             self._waiting[name] = waiting
         return waiting
 
-    async def _look(self, name: str) -> bool:
-        if not self._still_waiting(name) or await self._make(name).owner() is not None:
-            return False
-        return await self._bring_back(name)
+    async def _look(self, name: str) -> None:
+        if self._still_waiting(name) and await self._make(name).owner() is None:
+            await self._bring_back(name)
 
     async def _bring_back(self, name: str) -> bool:
         """Have the first job that waits for a lock fall due again; False if there is none."""
-        # What was given back a moment ago may not be written yet.
-        await self._settler.flush()
-        while waiting := self._still_waiting(name):
-            job_id = next(iter(waiting))
-            until, due_at = waiting.pop(job_id)
-            answers = await self._store.edit([job_id], JobEdit(due_at=due_at, if_due_at=until))
-            if answers[job_id] is EditAnswer.CHANGED:
-                return True
+        async with self._bringing:
+            # What was given back a moment ago may not be written yet.
+            await self._settler.flush()
+            while waiting := self._still_waiting(name):
+                job_id = next(iter(waiting))
+                until, due_at = waiting.pop(job_id)
+                answers = await self._store.edit([job_id], JobEdit(due_at=due_at, if_due_at=until))
+                if answers[job_id] is EditAnswer.CHANGED:
+                    self.brought += 1
+                    return True
         return False
