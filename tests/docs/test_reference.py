@@ -104,6 +104,8 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.JobRecord,
         duetime.Ended,
         duetime.AttemptRecord,
+        duetime.AuditRecord,
+        duetime.TaskRecord,
         duetime.Event,
         duetime.LastRun,
         duetime.ScheduleRecord,
@@ -117,6 +119,7 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.WorkerRecord,
         duetime.CommandRecord,
         duetime.JobContext,
+        duetime.JobRequest,
     ],
 )
 def test_every_field_of_a_record_is_listed(record: type) -> None:

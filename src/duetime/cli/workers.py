@@ -17,6 +17,7 @@ from duetime.cli import output
 from duetime.cli.command import (
     PendingAnswer,
     answer_command,
+    by_option,
     client_command,
     connected_store,
     database_options,
@@ -155,29 +156,34 @@ async def check(*, name: str | None, url: str | None, namespace: str) -> Answer:
 @workers.command()
 @worker_command
 @click.option("--reason", help="Kept with the worker, for others to read.")
-def pause(scheduler: Scheduler, *, reason: str | None, wait: timedelta) -> SendCommand:
+@by_option
+def pause(scheduler: Scheduler, *, reason: str | None, by: str | None, wait: timedelta) -> SendCommand:
     """Have workers start nothing more; what runs goes on."""
-    return lambda worker: scheduler.workers.pause(worker, reason=reason, wait=wait)
+    return lambda worker: scheduler.workers.pause(worker, reason=reason, by=by, wait=wait)
 
 
 @workers.command()
 @worker_command
-def resume(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
+@by_option
+def resume(scheduler: Scheduler, *, by: str | None, wait: timedelta) -> SendCommand:
     """Have paused workers start jobs again."""
-    return lambda worker: scheduler.workers.resume(worker, wait=wait)
+    return lambda worker: scheduler.workers.resume(worker, by=by, wait=wait)
 
 
 @workers.command(short_help="Have workers stop as after a signal.")
 @worker_command
 @click.option("--now", is_flag=True, help="Without the grace time: cancel what runs.")
 @click.option("--reason", help="Kept with the command.")
-def stop(scheduler: Scheduler, *, now: bool, reason: str | None, wait: timedelta) -> SendCommand:
+@by_option
+def stop(
+    scheduler: Scheduler, *, now: bool, reason: str | None, by: str | None, wait: timedelta
+) -> SendCommand:
     """Have workers stop as after a signal: running jobs have the grace time to end.
 
     Waits until the workers have begun to stop, not until they have ended. One that is embedded in a program stops
     working, and the program goes on.
     """
-    return lambda worker: scheduler.workers.stop(worker, now=now, reason=reason, wait=wait)
+    return lambda worker: scheduler.workers.stop(worker, now=now, reason=reason, by=by, wait=wait)
 
 
 @workers.command(short_help="Show where threads and tasks of workers stand.")

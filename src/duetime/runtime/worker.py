@@ -30,9 +30,10 @@ from duetime.runtime.running.job_locks import JobLocks, MakeLock
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import Service, ServiceHealth, WorkerContext
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.announcing import TaskAnnouncer
 from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
 from duetime.runtime.upkeep.hint_listener import ChangeWatch, HintListener
@@ -105,6 +106,10 @@ class Worker:
         except BaseException:
             await self._children.close()
             raise
+        if self.options.jobs:
+            # Before the services begin, which together ask for as many connections as there are. It is tried again later.
+            with contextlib.suppress(*DATABASE_DOWN):
+                await self._announcer.announce()
         self._running = True
         self._outcomes.start()
         if self.options.capture_logs:
@@ -366,6 +371,7 @@ class Worker:
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
+        self._announcer = TaskAnnouncer(self._context)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
@@ -377,7 +383,7 @@ class Worker:
             left_out = {
                 queue: names for queue, names in self._named_queues().items() if queue not in options.queues
             }
-            self._intake.append(QueueWatch(self._context, left_out=left_out))
+            self._intake += [QueueWatch(self._context, left_out=left_out), self._announcer]
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
             self._context,

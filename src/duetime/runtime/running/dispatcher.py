@@ -26,7 +26,7 @@ from duetime.model.outcome import (
 from duetime.model.retry import NO_RETRIES
 from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
-from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
+from duetime.runtime.running.call_outcome import masked_outcome, outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.job_locks import JobLocks
 from duetime.runtime.running.run import Run, StopCause
@@ -228,6 +228,8 @@ class Dispatcher:
         elif run.stopping is not None and isinstance(outcome, Cancelled):
             # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
             outcome = run.stopping
+        if run.secrets:
+            outcome = masked_outcome(outcome, run.secrets)
         settlement = self._settlement(run.claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)

@@ -30,6 +30,7 @@ from duetime.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from duetime.model.secrets import secret_texts
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
@@ -44,6 +45,7 @@ from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, current_run
+from duetime.runtime.running.surroundings import surrounded
 
 log = logging.getLogger("duetime.worker")
 
@@ -70,8 +72,10 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = self._handlers[run.claim.task]
+        handler = surrounded(self._handlers[run.claim.task])
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
+        if secrets := handler.arguments.secrets:
+            run.secrets = secret_texts(run.claim.payload, secrets)
         current_run.set(run)
         call = self._in_child if handler.options.cpu else self._call
         if self._middleware:

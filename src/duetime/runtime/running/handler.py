@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,8 @@ class Handler:
     is_async: bool
     options: TaskOptions
     arguments: Arguments
+    around: Sequence[Callable[..., Any]] = ()
+    """What makes context managers to call it in, the first outermost; more may be added later."""
 
     def gate_of(self, payload: str) -> str | None:
         """Return the name of the gate that a call with these arguments passes; `None` when nothing limits it."""

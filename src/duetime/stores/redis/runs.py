@@ -29,7 +29,9 @@ from duetime.stores.redis import messages
 from duetime.stores.redis.connection import RedisStorePart
 
 _FIRST_EXTRA: Final = Claim._fields.index("failures")
-_TEXT_EXTRAS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
+_TEXT_EXTRAS: Final = frozenset(
+    {"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "headers", "gate"}
+)
 _EXTRA_DEFAULTS: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames": 0, "on_crash": "retry"}
 _JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
 _TRIES: Final = 20

@@ -157,7 +157,9 @@ class RedisSchedules(RedisEnqueuing):
         found_runs = [StoredRun.from_row(row, now=facts["now"]) for row in found]
         return runs_by_schedule(counts, found_runs, most=most)
 
-    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
-        """Return what was done to something, newest first."""
+    async def entries(
+        self, target: str | None, *, limit: int, before: str | None = None
+    ) -> list[StoredAuditEntry]:
+        """Return what was done to something, or at all, newest first."""
         request = {"target": target, "limit": limit, "before": before}
         return [messages.read_entry(row) for row in (await self._calls.read("entries", request)).rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -172,10 +172,10 @@ def enqueue(
     return EnqueueResult(ids, placed.now, placed.clashes)
 
 
-def note(sql: Statements, entries: Sequence[AuditEntry]) -> Script[None]:
+def note(sql: Statements, entries: Iterable[AuditEntry | None]) -> Script[None]:
     """Keep who did what."""
-    if entries:
-        yield Query(sql.add_entries, {"rows": encode_entries(entries)})
+    if given := [entry for entry in entries if entry is not None]:
+        yield Query(sql.add_entries, {"rows": encode_entries(given)})
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:

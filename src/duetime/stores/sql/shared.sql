@@ -12,7 +12,8 @@
 {jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
 {jobs}.due_at, {now_once}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
 {jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
-{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
+{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.headers,
+{jobs}.gate
 
 -- fragment: named
 {jobs}.id = r.id
@@ -49,8 +50,8 @@ j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
 
 -- fragment: our_tables
 -- All names of tables, though not every database has one for hints, or for locks.
-'{jobs}', '{attempts}', '{schedules}', '{workers}', '{queues}', '{gates}', '{logs}', '{commands}', '{audit}', '{meta}',
-'{hints}', '{locks}'
+'{jobs}', '{attempts}', '{schedules}', '{workers}', '{queues}', '{gates}', '{logs}', '{commands}', '{audit}', '{tasks}', '{meta}',
+'{credentials}', '{hints}', '{locks}'
 
 -- name: count_rows
 -- Python fills in which.
