@@ -114,12 +114,12 @@ class DistributedLock(ABC):
         """Give the lock back; False unless the token owns it, and in time."""
 
     @abstractmethod
-    async def find_owner(self) -> LockOwner | None:
-        """Return who holds the lock."""
+    async def owner(self) -> LockOwner | None:
+        """Return who holds the lock, here or elsewhere."""
 
     @abstractmethod
-    async def forget(self) -> int:
-        """Remove what is kept of locks here that no one holds, and return how many that were."""
+    async def cleanup(self) -> int:
+        """Remove what is kept of locks in the same place that no one holds, and return how many that were."""
 
     async def await_release(self, *, longest: float) -> None:
         """Wait until the lock was released, where that can be known, but no longer than this."""
@@ -141,7 +141,7 @@ class DistributedLock(ABC):
         """
         token, holder = ":".join(map(str, claim)), f"{_holder()} job {claim.job_id}"
         hold, left = await self._try(token, holder)
-        if hold is None and (owner := await self.find_owner()) and _is_earlier(owner.token, claim):
+        if hold is None and (owner := await self.owner()) and _is_earlier(owner.token, claim):
             hold, left = await self._try(token, holder, instead_of=owner.token)
         if hold is None:
             return max(1, left)
@@ -151,19 +151,19 @@ class DistributedLock(ABC):
 
     async def release(self) -> bool:
         """Give the lock back; False if it is not held, or was lost."""
-        return await self._release()
+        hold = self._held()
+        if hold is None or not self._end(hold):
+            return False
+        try:
+            return await self.try_release(token=hold.token)
+        except asyncio.CancelledError:
+            # Elsewhere, since this loop may be about to end.
+            asyncio.run_coroutine_threadsafe(self.try_release(token=hold.token), _renewals.thread.loop())
+            raise
 
     async def renew(self) -> bool:
         """Put the deadline off now; False if the lock is not held, or was lost."""
-        return await self._renew()
-
-    async def owner(self) -> LockOwner | None:
-        """Return who holds the lock, here or elsewhere."""
-        return await self.find_owner()
-
-    async def cleanup(self) -> int:
-        """Remove what is kept of locks in the same place that no one holds, and return how many that were."""
-        return await self.forget()
+        return (hold := self._held()) is not None and await self._extend(hold)
 
     @property
     def held(self) -> bool:
@@ -184,7 +184,7 @@ class DistributedLock(ABC):
 
     async def __aenter__(self) -> Self:
         if not await self.acquire(self._timeout):
-            raise LockNotAcquired(f"lock {self.name!r} was not free within {self._timeout}")
+            raise self._contention()
         if self._hold is not None and (task := asyncio.current_task()) is not None:
             self._hold.guard(task)
         return self
@@ -202,8 +202,8 @@ class DistributedLock(ABC):
 
     async def _acquire(self, timeout: Duration | None, *, caller: object, renew: bool) -> bool:
         waits = None if timeout is None else parse_duration(timeout, what="timeout")
-        holder = _callers.get(self._key)
-        if waits != 0 and holder is not None and holder in (caller, current_run.get(None)):
+        holder = _held.get(self._key)
+        if waits != 0 and holder is not None and holder.caller in (caller, current_run.get(None)):
             raise LockMisused(
                 f"this task, thread or job holds lock {self.name!r} already, and would wait for itself"
             )
@@ -244,7 +244,8 @@ class DistributedLock(ABC):
         self.lost.clear()
         self._fence, self._hold = hold.fence, hold
         if renew:
-            _callers[self._key] = caller
+            hold.caller = caller
+            _held[self._key] = hold
             _renewals.add(self, hold)
 
     def _end(self, hold: _Hold) -> bool:
@@ -253,7 +254,8 @@ class DistributedLock(ABC):
             if self._hold is not hold:
                 return False
             self._hold = None
-        _callers.pop(self._key, None)
+        if _held.get(self._key) is hold:
+            del _held[self._key]
         _renewals.remove(hold)
         return True
 
@@ -285,23 +287,12 @@ class DistributedLock(ABC):
         hold = self._hold
         return hold if hold is not None and hold.pid == os.getpid() else None
 
-    async def _release(self) -> bool:
-        hold = self._held()
-        if hold is None or not self._end(hold):
-            return False
-        try:
-            return await self.try_release(token=hold.token)
-        except asyncio.CancelledError:
-            # Elsewhere, since this loop may be about to end.
-            asyncio.run_coroutine_threadsafe(self.try_release(token=hold.token), _renewals.thread.loop())
-            raise
-
-    async def _renew(self) -> bool:
-        return (hold := self._held()) is not None and await self._extend(hold)
-
     @property
     def _key(self) -> tuple[str, str]:
         return self.place, self.name
+
+    def _contention(self) -> LockNotAcquired:
+        return LockNotAcquired(f"lock {self.name!r} was not free within {self._timeout}")
 
     def _loss(self) -> LockLost:
         return LockLost(
@@ -332,24 +323,24 @@ class BlockingLock:
         return self._run(self._lock._acquire(timeout, caller=threading.current_thread(), renew=renew))
 
     def release(self) -> bool:
-        """Give the lock back; False if it is not held, or was lost."""
-        return self._run(self._lock._release())
+        """As that of the lock."""
+        return self._run(self._lock.release())
 
     def renew(self) -> bool:
-        """Put the deadline off now; False if the lock is not held, or was lost."""
-        return self._run(self._lock._renew())
+        """As that of the lock."""
+        return self._run(self._lock.renew())
 
     def owner(self) -> LockOwner | None:
-        """Return who holds the lock, here or elsewhere."""
-        return self._run(self._lock.find_owner())
+        """As that of the lock."""
+        return self._run(self._lock.owner())
 
     def cleanup(self) -> int:
-        """Remove what is kept of locks in the same place that no one holds, and return how many that were."""
-        return self._run(self._lock.forget())
+        """As that of the lock."""
+        return self._run(self._lock.cleanup())
 
     def __enter__(self) -> Self:
         if not self.acquire(self._lock._timeout):
-            raise LockNotAcquired(f"lock {self.name!r} was not free within {self._lock._timeout}")
+            raise self._lock._contention()
         return self
 
     def __exit__(
@@ -370,6 +361,8 @@ class _Hold:
     fence: int
     deadline: Micros
     """By this process's clock: the owner gives up no later than others may take over."""
+    caller: object = None
+    """The task, thread or job that holds it, and must not wait for it."""
     pid: int = field(default_factory=os.getpid)
     on_loss: Callable[[], object] = lambda: None
     """Called in the thread that renews."""
@@ -445,12 +438,12 @@ class _Renewals:
 
 _renewals: Final = _Renewals()
 _ending: Final = threading.Lock()
-_callers: Final[dict[tuple[str, str], object]] = {}
-"""The tasks and threads of this process that hold a lock."""
+_held: Final[dict[tuple[str, str], _Hold]] = {}
+"""What this process holds."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renewals.forget)
-    os.register_at_fork(after_in_child=_callers.clear)
+    os.register_at_fork(after_in_child=_held.clear)
 
 
 def _holder() -> str:

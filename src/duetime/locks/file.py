@@ -87,7 +87,7 @@ class FileLock(DistributedLock):
         """Let the deadline be over; the record stays, for its fence."""
         return await self._change(token, ttl=0)
 
-    async def find_owner(self) -> LockOwner | None:
+    async def owner(self) -> LockOwner | None:
         """Return who holds it."""
         async with self._locked() as file:
             record = file.read()
@@ -102,7 +102,7 @@ class FileLock(DistributedLock):
             token=record.token,
         )
 
-    async def forget(self) -> int:
+    async def cleanup(self) -> int:
         """Remove nothing: a lock file stays."""
         return 0
 

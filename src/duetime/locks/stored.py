@@ -163,12 +163,12 @@ class StoreLock(DistributedLock):
         """Give it back, and hint those who wait."""
         return await (await self._locks.reach()).store.release_lock(self.name, token=token)
 
-    async def find_owner(self) -> LockOwner | None:
+    async def owner(self) -> LockOwner | None:
         """Return who holds it."""
         found = await (await self._locks.reach()).store.locks(self.name)
         return lock_owner(found[0]) if found else None
 
-    async def forget(self) -> int:
+    async def cleanup(self) -> int:
         """Remove what no one holds."""
         return await (await self._locks.reach()).store.forget_locks()
 

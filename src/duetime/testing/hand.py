@@ -70,7 +70,7 @@ class Hand(Worker):
             if len(self._calls) > most:
                 text = f"{most:,} calls were made and more is due: does a job enqueue itself without end?"
                 raise AssertionError(text)
-            done = self._dispatcher.done
+            done, brought = self._dispatcher.done, self._job_locks.brought
             if self.options.schedules:
                 await self._firer.round()
             # Taken for slow, so that nothing is claimed in advance of a free slot.
@@ -81,7 +81,8 @@ class Hand(Worker):
             idle = pause != 0 and not self._firer.behind
             quiet = idle and not self._dispatcher.runs and self._dispatcher.done == done
             # Nor that a lock is free.
-            quiet = quiet and not await self._job_locks.look()
+            await self._job_locks.look()
+            quiet = quiet and self._job_locks.brought == brought
 
     async def _catch_up(self) -> None:
         """Let jobs end, but not for long: one may wait for another that is still to be claimed."""

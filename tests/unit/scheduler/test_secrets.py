@@ -129,7 +129,7 @@ async def test_what_is_refused_does_not_show_the_value(scheduler: Scheduler) -> 
         scheduler.task(name="other", secret=["pin"])(lambda word: None)
     with pytest.raises(InvalidOption, match="by='word' is secret"):
         scheduler.task(name="limited", limit=Limit(1, by="word"))(limited)
-    with pytest.raises(InvalidOption, match=r"'word' in lock='for:.word.' is secret"):
+    with pytest.raises(InvalidOption, match=r"'word' in lock='for:{word}' is secret"):
         scheduler.task(name="locked", lock="for:{word}")(limited)
 
 

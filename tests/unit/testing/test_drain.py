@@ -273,3 +273,33 @@ async def test_a_schedule_that_has_much_to_account_for_is_done_with_it_after_a_j
     await scheduler.schedules.put("s", cron("* * * * *") & cron("*/2 * * * *"), "work")
     clock.advance("2h")
     assert [job.occurrence for job in await drain(scheduler)] == [START + timedelta(hours=2)]
+
+
+async def test_jobs_of_one_lock_run_one_after_the_other(scheduler: Scheduler) -> None:
+    running = 0
+
+    @scheduler.task(name="reindex", lock="reindex:{tenant}")
+    async def reindex(tenant: str) -> None:
+        nonlocal running
+        running += 1
+        assert running == 1
+        await asyncio.sleep(0.01)
+        running -= 1
+
+    jobs = [await reindex.enqueue("a") for _ in range(5)]
+    ran = await drain(scheduler)
+    assert {job.id for job in ran} == {job.id for job in jobs}
+    assert {job.state for job in ran} == {State.SUCCEEDED}
+
+
+async def test_a_job_whose_lock_someone_else_holds_stays_until_the_deadline(
+    scheduler: Scheduler, clock: FakeClock
+) -> None:
+    @scheduler.task(name="reindex", lock="reindex")
+    async def reindex() -> None: ...
+
+    assert await scheduler.lock("reindex", ttl=30).acquire(renew=False)
+    await reindex.enqueue()
+    assert await drain(scheduler) == []
+    clock.advance(31)
+    assert [job.state for job in await drain(scheduler)] == [State.SUCCEEDED]

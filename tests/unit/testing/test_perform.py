@@ -105,3 +105,13 @@ def test_it_serves_blocking_callers_too() -> None:
 async def test_but_not_inside_a_loop() -> None:
     with pytest.raises(BlockingCallInLoop, match=r"await duetime\.testing\.perform"):
         blocking.perform(move, Point(1))
+
+
+@scheduler.task(lock="reindex:{tenant}")
+async def reindex(tenant: str) -> bool:
+    return current_job().lock_fence is not None
+
+
+async def test_a_task_with_a_lock_holds_one_that_no_one_else_wants() -> None:
+    first, second = await asyncio.gather(perform(reindex, "a"), perform(reindex, "a"))
+    assert (first, second) == (True, True)

@@ -19,7 +19,7 @@ from duetime.model.job import Claim, JobEdit, JobId, Token
 from duetime.model.locks import lock_held
 from duetime.model.outcome import Interrupted, Outcome, Released, Succeeded
 from duetime.model.text import one_line
-from duetime.model.time import SECOND, Instant, Micros
+from duetime.model.time import MINUTE, SECOND, Instant, Micros
 from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run
@@ -30,6 +30,8 @@ from duetime.stores.base import EditAnswer
 log = logging.getLogger("duetime.worker")
 
 _PAUSE_AFTER_FAILURE: Final[Micros] = SECOND
+_LONGEST_WAIT: Final[Micros] = MINUTE
+"""After which a job is due again in any case: this worker, which waits for the release, may be gone by then."""
 _LONGEST_RELEASE: Final = 5.0
 """Seconds that a release may take before it is left to the deadline."""
 
@@ -86,6 +88,9 @@ class JobLocks:
         self._settler = settler
         self._waiting: dict[str, dict[JobId, _Waiting]] = {}
         self._watches: dict[str, asyncio.Task[None]] = {}
+        self._bringing = asyncio.Lock()
+        self.brought = 0
+        """How many jobs were brought back."""
 
     async def execute(self, run: Run, handler: Handler, call: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """Make the call while the lock is held, or give the claim back."""
@@ -115,9 +120,12 @@ class JobLocks:
             )
         return outcome
 
-    async def look(self) -> bool:
-        """Bring the first job back of those that wait for a lock which is free now; tell whether there was any."""
-        return any([await self._look(name) for name in list(self._waiting)])
+    async def look(self) -> None:
+        """Bring the first job back of those that wait for a lock which is free now."""
+        for name in list(self._waiting):
+            await self._look(name)
+        async with self._bringing:
+            """Also those that are on their way."""
 
     async def close(self) -> None:
         """Leave the jobs that were given back to other workers, which take up the waiting."""
@@ -139,7 +147,7 @@ class JobLocks:
             return True
 
     def _give_back(self, claim: Claim, name: str, left: Micros) -> Released:
-        until = self._time.now() + left
+        until = self._time.now() + min(left, _LONGEST_WAIT)
         self._waiting.setdefault(name, {})[claim.job_id] = _Waiting(until, claim.due_at)
         if name not in self._watches:
             self._watches[name] = asyncio.create_task(self._watch(name), name=f"duetime-lock {name}")
@@ -148,14 +156,16 @@ class JobLocks:
     async def _watch(self, name: str) -> None:
         """Look whenever the lock is released, until no job waits for it."""
         lock = self._make(name)
-        while self._still_waiting(name):
-            try:
-                await lock.await_release(longest=lock.longest_pause * random.uniform(0.5, 1))
-                await self._look(name)
-            except StoreError:
-                # The jobs come back by themselves, at the deadline.
-                await asyncio.sleep(_PAUSE_AFTER_FAILURE / SECOND)
-        del self._watches[name]
+        try:
+            while self._still_waiting(name):
+                try:
+                    await self._look(name)
+                    await lock.await_release(longest=lock.longest_pause * random.uniform(0.5, 1))
+                except StoreError:
+                    # The jobs come back by themselves.
+                    await asyncio.sleep(_PAUSE_AFTER_FAILURE / SECOND)
+        finally:
+            del self._watches[name]
 
     def _still_waiting(self, name: str) -> dict[JobId, _Waiting]:
         """Return the jobs that are not due yet."""
@@ -165,19 +175,20 @@ class JobLocks:
             self._waiting[name] = waiting
         return waiting
 
-    async def _look(self, name: str) -> bool:
-        if not self._still_waiting(name) or await self._make(name).owner() is not None:
-            return False
-        return await self._bring_back(name)
+    async def _look(self, name: str) -> None:
+        if self._still_waiting(name) and await self._make(name).owner() is None:
+            await self._bring_back(name)
 
     async def _bring_back(self, name: str) -> bool:
         """Have the first job that waits for a lock fall due again; False if there is none."""
-        # What was given back a moment ago may not be written yet.
-        await self._settler.flush()
-        while waiting := self._still_waiting(name):
-            job_id = next(iter(waiting))
-            until, due_at = waiting.pop(job_id)
-            answers = await self._store.edit([job_id], JobEdit(due_at=due_at, if_due_at=until))
-            if answers[job_id] is EditAnswer.CHANGED:
-                return True
+        async with self._bringing:
+            # What was given back a moment ago may not be written yet.
+            await self._settler.flush()
+            while waiting := self._still_waiting(name):
+                job_id = next(iter(waiting))
+                until, due_at = waiting.pop(job_id)
+                answers = await self._store.edit([job_id], JobEdit(due_at=due_at, if_due_at=until))
+                if answers[job_id] is EditAnswer.CHANGED:
+                    self.brought += 1
+                    return True
         return False
