@@ -174,6 +174,8 @@ class JobEdit(NamedTuple):
     payload: str | None = None
     gate: str | None = None
     """The gate of a job with the new payload; without one it stays as it is."""
+    if_due_at: Instant | None = None
+    """Leave a job alone that is not due then."""
 
 
 SOON: Final[Micros] = MINUTE

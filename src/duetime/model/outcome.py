@@ -141,6 +141,9 @@ class Released:
     """The claim goes back unused; it costs neither an attempt nor a crash."""
 
     wait: Micros = 0
+    until: Instant | None = None
+    """When the job is due again, if not after a `wait`."""
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -344,7 +347,8 @@ def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.R
             if ways.too_late(due_at):
                 made = ways.end._replace(state=State.SKIPPED, reason=_EXPIRED)
         case Released():
-            made = ways.back._replace(due_at=ways.now + outcome.wait if outcome.wait else None)
+            again_at = ways.now + outcome.wait if outcome.wait else outcome.until
+            made = ways.back._replace(due_at=again_at, reason=outcome.reason)
         case Interrupted() if ways.claim.on_crash == "fail":
             made = ways.end._replace(state=State.CANCELLED, reason=outcome.reason)
         case Interrupted():

@@ -24,6 +24,7 @@ from duetime.model.job import (
     join_tags,
 )
 from duetime.model.limits import Gate, Limit, Rate, gate
+from duetime.model.locks import LockTemplate, lock_template
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
 from duetime.model.secrets import check_secret
 from duetime.model.text import check_choice, check_name, check_whole, shown
@@ -48,6 +49,8 @@ class TaskOptions:
     """Whether it runs in a child process."""
     gate: Gate | None = None
     """The limits of the task, over all workers."""
+    lock: LockTemplate | None = None
+    """What a job holds while it runs."""
     terms: JobTerms = NO_TERMS
 
 
@@ -66,7 +69,7 @@ class CommonOptionValues(TypedDict, total=False):
 
 
 class TaskOptionValues(CommonOptionValues, total=False):
-    """What users may write in `scheduler.task(...)` besides the name."""
+    """What users may write in `scheduler.task(...)` apart from the name."""
 
     retries: Retries
     timeout: Duration | None
@@ -75,6 +78,7 @@ class TaskOptionValues(CommonOptionValues, total=False):
     cpu: bool
     limit: int | Limit | None
     rate: str | Rate | None
+    lock: str | None
     expires: Duration | None
     secret: Collection[str]
 
@@ -94,13 +98,14 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         cancel_grace=parse_duration(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
+        lock=lock_template(values.get("lock")),
         terms=_terms(values, values.get("expires"), callbacks, hidden),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What one request asks for besides its arguments; `None` leaves it to the task."""
+    """What one request asks for apart from its arguments; `None` leaves it to the task."""
 
     delay: Micros = 0
     at: Instant | None = None

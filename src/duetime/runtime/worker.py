@@ -9,7 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 
-from duetime.errors import StoreLost
+from duetime.errors import StoreError, StoreLost
 from duetime.model.events import EventKind
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
@@ -21,23 +21,25 @@ from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.running.executor import Executor, Middleware, ThreadRunner
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.job_locks import JobLocks, MakeLock
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import DATABASE_DOWN, FleetPacing, Service, ServiceHealth, WorkerContext
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.announcing import TaskAnnouncer
 from duetime.runtime.upkeep.commands import describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
+from duetime.runtime.upkeep.hint_listener import ChangeWatch, HintListener
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
-from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
-from duetime.runtime.upkeep.queues import QueueWatch
+from duetime.runtime.upkeep.queue_watch import QueueWatch
 from duetime.stores.base import Hint, Pulse, Store
 
 log = logging.getLogger("duetime.worker")
@@ -57,14 +59,16 @@ class Worker:
         handlers: Mapping[str, Handler],
         options: WorkerOptions,
         *,
+        make_lock: MakeLock,
         middleware: Sequence[Middleware] = (),
         events: Events | None = None,
         declared: Declarations | None = None,
         where: Callable[[], str] = lambda: "a store",
     ) -> None:
-        """`where` names the store in the log."""
+        """`make_lock` returns the lock of a name, for tasks that run under one; `where` names the store in the log."""
         self.options = options
         self._where = where
+        self._make_lock = make_lock
         self._middleware = middleware
         self._events = Events() if events is None else events
         self.health = ServiceHealth(self.lose_store)
@@ -306,8 +310,14 @@ class Worker:
         self._outcomes = Outcomes(context, self._events)
         executor = Executor(self._handlers, self._threads, self._children, middleware=self._middleware)
         lender = TransactionLender(context, self._loop)
+        self._job_locks = JobLocks(context, self._make_lock, self._outcomes.settler)
         self._dispatcher = Dispatcher(
-            context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
+            context,
+            executor=executor,
+            outcomes=self._outcomes,
+            slots=slots,
+            lender=lender,
+            locks=self._job_locks,
         )
         self._fetcher = self._make_fetcher()
 
@@ -386,7 +396,11 @@ class Worker:
     async def _sign_off(self) -> None:
         await self._dispatcher.drained()
         # Where the store is lost, waiting is in vain.
-        await self._outcomes.stop(timeout=DRAIN_TIMEOUT if self.lost is None else 0)
+        timeout = DRAIN_TIMEOUT if self.lost is None else 0
+        with contextlib.suppress(TimeoutError, StoreError):
+            async with asyncio.timeout(timeout):
+                await self._job_locks.close()
+        await self._outcomes.stop(timeout=timeout)
         if self._ignore_logs is not None:
             self._ignore_logs()
         self._threads.close()

@@ -90,7 +90,7 @@ class JobQuery(JobCriteria, total=False):
 
 
 class JobEditValues(TypedDict, total=False):
-    """What users may write in `scheduler.jobs.edit(...)` besides arguments."""
+    """What users may write in `scheduler.jobs.edit(...)` apart from arguments."""
 
     at: datetime
     delay: Duration

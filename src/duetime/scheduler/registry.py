@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from duetime.errors import DuplicateTask, InvalidName, InvalidOption, InvalidTask, InvalidTrigger
+from duetime.errors import DuplicateTask, InvalidName, InvalidTask, InvalidTrigger
 from duetime.model.job import join_tags, split_tags
 from duetime.model.schedule.actions import declaration
 from duetime.model.schedule.firing import check_turns
@@ -104,11 +104,10 @@ class SchedulerRegistry:
         if options.terms.result_ttl != 0:
             check_result_type(function, task=task)
         if options.gate is not None and options.gate.by is not None:
-            arguments.check_by(options.gate.by)
-            if options.gate.by in arguments.secrets:
-                raise InvalidOption(
-                    f"by={options.gate.by!r} is secret, and limits are shown; limit by another argument"
-                )
+            arguments.check_named(options.gate.by, by=f"by={options.gate.by!r}")
+        if (lock := options.lock) is not None:
+            for parameter in lock.parameters:
+                arguments.check_named(parameter, by=f"{parameter!r} in lock={lock.text!r}")
         is_async = inspect.iscoroutinefunction(function)
         handler = Handler(
             name=task,

@@ -39,7 +39,6 @@ from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.portal import BlockingPortal
-from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
@@ -58,6 +57,7 @@ from duetime.scheduler.task import (
     call_arguments,
     checked_calls,
 )
+from duetime.scheduler.worker_process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.workers import Workers
 from duetime.stores.base.protocols import Store
 from duetime.stores.open import open_store

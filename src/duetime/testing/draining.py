@@ -68,6 +68,7 @@ class Shift:
             scheduler.tasks,
             calls=self.calls,
             clock=scheduler.clock,
+            make_lock=scheduler.lock,
             schedules=schedules,
             concurrency=concurrency,
             retries=retries,

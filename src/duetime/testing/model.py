@@ -139,7 +139,7 @@ class JobModel:
     def edit(self, job_id: JobId, change: JobEdit) -> bool:
         """Change what waits."""
         job, now = self.jobs[job_id], self.clock.now()
-        if job.record.state is not State.PENDING:
+        if job.record.state is not State.PENDING or change.if_due_at not in (None, job.record.due_at):
             return False
         plain = ("queue", "priority", "retries", "timeout", "payload", "due_at", "expires_at")
         job.change(**{name: value for name in plain if (value := getattr(change, name)) is not None})

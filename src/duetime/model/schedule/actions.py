@@ -29,7 +29,7 @@ SCHEDULE_FIELDS: Final = (
     "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
     "misfire", "misfire_window", "misfire_limit", "pause_after",
 )  # fmt: skip
-"""What a schedule says besides its trigger."""
+"""What a schedule says apart from its trigger."""
 
 CHANGED: Final = "schedule changed"
 EDITED: Final = "edited"

@@ -47,7 +47,7 @@ class ScheduleOptions:
 
 
 class ScheduleOptionValues(CommonOptionValues, total=False):
-    """What users may write for a schedule besides its trigger, its task and its arguments."""
+    """What users may write for a schedule apart from its trigger, its task and its arguments."""
 
     overlap: Overlap
     overlap_limit: int

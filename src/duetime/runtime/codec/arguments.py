@@ -111,15 +111,19 @@ class Arguments:
             value = self._signature.parameters[parameter].default
         return encode_in_order(value).decode()
 
-    def check_by(self, parameter: str) -> None:
-        """Raise `InvalidOption` unless each call has a value of this parameter that can be told from others."""
+    def check_named(self, parameter: str, *, by: str) -> None:
+        """Raise `InvalidOption` unless each call has a value of a parameter, named `by` an option, that can be told from others."""
         found = self._signature.parameters.get(parameter)
         if found is None or found.kind in _VARIADIC:
-            raise InvalidOption(f"by={parameter!r} is not a parameter of {self._task}{self._signature}")
+            raise InvalidOption(f"{by} is not a parameter of {self._task}{self._signature}")
+        if parameter in self.secrets:
+            raise InvalidOption(
+                f"{by} of {self._task} is secret, and limits and locks are shown; name another argument"
+            )
         try:
             encode_json(None if found.default is found.empty else found.default)
         except ENCODE_ERRORS as error:
-            text = f"by={parameter!r} of {self._task} has a default that is not JSON: {error}"
+            text = f"{by} of {self._task} has a default that is not JSON: {error}"
             raise InvalidOption(text) from None
 
     def schema(self) -> dict[str, Any]:

@@ -47,6 +47,11 @@ class JobContext:
         return self._run.claim.fence
 
     @property
+    def lock_fence(self) -> int | None:
+        """Rises with every owner of the lock that the task names: pass it to what you write to; `None` without a lock."""
+        return self._run.lock_fence
+
+    @property
     def due_at(self) -> datetime:
         """When it was to start."""
         return to_datetime(self._run.claim.due_at)

@@ -120,7 +120,8 @@ class Executor:
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
         """Run a job in a child process; only that child is killed, at the timeout or when the run is asked to stop."""
         try:
-            job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
+            address = self._children.address(handler)
+            job = RunJob(address, run.claim, run.started_at, run.timeout, run.lock_fence)
             child = self._children.lend()
         except OSError as error:
             log.error("no child process can be started for %s: %s", handler.name, error)  # noqa: TRY400 - says it all

@@ -138,6 +138,8 @@ class Run:
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""
+    lock_fence: int | None = None
+    """The fence of the lock that it holds."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ _SHORT_RUN: Micros = 25 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _SPAN: Micros = 50 * MILLISECOND
 """As many jobs are taken in advance as end in this time."""
-_MAX_ENDING = 1_000
+_MAX_ENDING = 2_000
 _WEIGHT = 0.05
 """How much the last run counts in an average."""
 _LONGEST_GAP: Micros = 50 * MILLISECOND
@@ -27,10 +27,8 @@ class Slots:
     ) -> None:
         """`starts`: how many jobs may start in all, one after the other; `None` for any number."""
         self.total = total
-        self.free = total if starts is None else min(total, starts)
-        """How many more jobs may start."""
-        self._withheld = total - self.free
-        """How many slots stay empty because no more jobs may start."""
+        self.taken = 0
+        """How many jobs run."""
         self.starts = starts
         """How many more jobs may start in all; `None` for any number."""
         self.on_last: Callable[[], object] = lambda: None
@@ -49,9 +47,10 @@ class Slots:
         return not self._limits and not self.cpu_tasks
 
     @property
-    def taken(self) -> int:
-        """How many jobs run."""
-        return self.total - self.free - self._withheld
+    def free(self) -> int:
+        """How many more jobs may start at once."""
+        free = self.total - self.taken
+        return free if self.starts is None else min(free, self.starts)
 
     @property
     def children_free(self) -> int:
@@ -78,7 +77,7 @@ class Slots:
             return False
         if claim.task in self.cpu_tasks and self.children_free <= 0:
             return False
-        self.free -= 1
+        self.taken += 1
         if claim.queue in self._limits:
             self._by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
@@ -90,11 +89,8 @@ class Slots:
         return True
 
     def give_back(self, claim: Claim) -> None:
-        """Free a slot, unless no more jobs may start."""
-        if self.starts is None or self.free < self.starts:
-            self.free += 1
-        else:
-            self._withheld += 1
+        """Free a slot."""
+        self.taken -= 1
         if claim.queue in self._limits:
             self._by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:

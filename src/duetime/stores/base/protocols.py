@@ -459,8 +459,10 @@ class LockStore(Protocol):
     async def make_locks(self) -> None:
         """See that locks can be kept; any number of processes may do it at once."""
 
-    async def take_lock(self, name: str, *, token: str, holder: str, ttl: Micros) -> LockAnswer:
-        """Take a lock that is free or past its deadline, in one atomic step.
+    async def take_lock(
+        self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
+    ) -> LockAnswer:
+        """Take a lock that is free or past its deadline, or that `instead_of` owns, in one atomic step.
 
         The fence is the larger of the last one plus one and the store's clock, so that it never goes back.
         """

@@ -1,4 +1,4 @@
-"""What stores are asked and what they answer, besides the values of the model."""
+"""What stores are asked and what they answer, apart from the values of the model."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from duetime.model.access import Credential, CredentialId, CredentialKind, NewCr
 from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted
 from duetime.model.time import Micros
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import entry_fields, noted_fields
+from duetime.stores.redis.messages import entry_fields, noted_fields
 
 _FIELDS = tuple(Credential.__dataclass_fields__)
 

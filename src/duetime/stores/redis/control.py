@@ -18,7 +18,7 @@ from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant
 from duetime.stores.base import CancelAnswer, DeleteAnswer, EditAnswer, Hint, PruneResult, ReleaseAnswer
 from duetime.stores.base.jobs import given_back
-from duetime.stores.redis import rows
+from duetime.stores.redis import messages
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.runs import callbacks_of_cancelled, claim_that_takes_over, settlement_request
 
@@ -39,7 +39,7 @@ class RedisControl(RedisStorePart):
         records: list[StoredJob] = []
         for some in _pieces(ids):
             answer = await self._calls.read("get", {"ids": some}, rows=len(some))
-            records += [rows.read_job(row, answer.now) for row in answer.rows]
+            records += [messages.read_job(row, answer.now) for row in answer.rows]
         return records
 
     async def cancel(
@@ -67,14 +67,14 @@ class RedisControl(RedisStorePart):
         return await _in_pieces(ids, partial(self._release, force=force, noted=noted))
 
     async def _delete(self, ids: Sequence[JobId], *, noted: Noted) -> Mapping[JobId, DeleteAnswer]:
-        request = {"ids": ids, "noted": rows.noted_fields(noted, ids)}
+        request = {"ids": ids, "noted": messages.noted_fields(noted, ids)}
         facts, _ = await self._calls.write("delete", request, rows=len(ids))
         return dict(zip(ids, map(DeleteAnswer, facts["answers"]), strict=True))
 
     async def _edit(
         self, ids: Sequence[JobId], *, change: JobEdit, noted: Noted
     ) -> Mapping[JobId, EditAnswer]:
-        said = rows.noted_fields(noted, ids)
+        said = messages.noted_fields(noted, ids)
         request = {"ids": ids, "change": change._asdict(), "latest": LATEST, "noted": said}
         facts, _ = await self._calls.write("edit", request, hints=[Hint("jobs")], rows=len(ids))
         return dict(zip(ids, map(EditAnswer, facts["answers"]), strict=True))
@@ -93,7 +93,7 @@ class RedisControl(RedisStorePart):
             held = [one for one in running if force or one.job.started_at is None]
             if not held:
                 return answers
-            said = rows.noted_fields(noted, [one.job.id for one in held])
+            said = messages.noted_fields(noted, [one.job.id for one in held])
             changes = [_release_request(standing) for standing in held]
             request = {"changes": changes, "force": force, "noted": said}
             facts, _ = await self._calls.write("release", request, hints=[Hint("jobs")])
@@ -111,11 +111,11 @@ class RedisControl(RedisStorePart):
     ) -> Mapping[JobId, CancelAnswer]:
         """Cancel jobs; those that call others back when it is known whom, which takes a second call."""
         answers: dict[JobId, str] = dict.fromkeys(ids, _UNDECIDED)
-        called: dict[JobId, list[rows.NamedValues]] = {}
+        called: dict[JobId, list[messages.NamedValues]] = {}
         for _ in range(_TRIES):
             asked = [job_id for job_id, answer in answers.items() if answer == _UNDECIDED]
             request = {"ids": asked, "reason": reason, "called": called, "waiting_only": waiting_only}
-            request |= {"noted": rows.noted_fields(noted, asked)}
+            request |= {"noted": messages.noted_fields(noted, asked)}
             hints = [Hint("jobs")] if called else []
             facts, undecided = await self._calls.write("cancel", request, hints=hints)
             answers |= zip(asked, facts["answers"], strict=True)
@@ -123,7 +123,7 @@ class RedisControl(RedisStorePart):
                 self._calls.subscribers.notify(Hint("worker", worker))
             if not undecided:
                 return {job_id: CancelAnswer(answer) for job_id, answer in answers.items()}
-            for standing in (rows.read_job_with_claim(row, facts["now"]) for row in undecided):
+            for standing in (messages.read_job_with_claim(row, facts["now"]) for row in undecided):
                 called[standing.job.id] = callbacks_of_cancelled(standing, reason=reason)
         raise StoreUnavailable("jobs that were to be cancelled changed again and again")
 
@@ -140,14 +140,14 @@ class RedisControl(RedisStorePart):
         self, queue: str, limit: Gate | None, *, entry: AuditEntry | None = None
     ) -> None:
         """Limit a queue, or no longer."""
-        request = {"queue": queue, **rows.gate_fields(limit or UNLIMITED)}
+        request = {"queue": queue, **messages.gate_fields(limit or UNLIMITED)}
         await self._calls.write("set_queue_limit", request | _noting(entry), hints=[Hint("jobs")])
 
     async def purge(
         self, queue: str, *, before: Instant, reason: str, limit: int, entry: AuditEntry | None = None
     ) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many."""
-        asked: rows.NamedValues = {"queue": queue, "before": before, "after": {}}
+        asked: messages.NamedValues = {"queue": queue, "before": before, "after": {}}
         asked |= {"limit": limit, "most": _JOBS_PER_CALL}
         purged = 0
         async for facts, _ in self._walk("purgeable", asked):
@@ -165,7 +165,7 @@ class RedisControl(RedisStorePart):
         """Look at a stretch of jobs behind one, oldest first, and remove what is old."""
         facts, found = await self._calls.read("prunable", {"after": after, "most": _JOBS_PER_CALL})
         now, last = facts["now"], facts.get("last")
-        ended = [rows.read_remains(row) for row in found]
+        ended = [messages.read_remains(row) for row in found]
         old = [job for job in ended if retention.covers(job, now=now)]
         firsts = await self._first_latest(old, keep=retention.keep_per_schedule)
         gone = [job.id for job in old if not is_latest(job, firsts)]
@@ -196,8 +196,8 @@ class RedisControl(RedisStorePart):
         return {name: first for name, first in found}  # noqa: C416 - `dict` would not know the types
 
 
-def _noting(entry: AuditEntry | None) -> rows.NamedValues:
-    return {"entry": None if entry is None else rows.entry_fields(entry)}
+def _noting(entry: AuditEntry | None) -> messages.NamedValues:
+    return {"entry": None if entry is None else messages.entry_fields(entry)}
 
 
 def _pieces(ids: Sequence[JobId]) -> Iterator[Sequence[JobId]]:
@@ -215,7 +215,7 @@ async def _in_pieces(
     return answers
 
 
-def _release_request(standing: rows.JobWithClaim) -> rows.NamedValues:
+def _release_request(standing: messages.JobWithClaim) -> messages.NamedValues:
     """Return what to write for a job that is taken away, with the claim that must still hold."""
     job = standing.job
     change = given_back(claim_that_takes_over(standing, claim_id=new_token()), job.started_at)

@@ -26,7 +26,7 @@ from duetime.stores.base.jobs import job_hints, key_taken, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.redis.address import MOST_JOBS
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import alike_jobs_fields, entry_fields, job_fields
+from duetime.stores.redis.messages import alike_jobs_fields, entry_fields, job_fields
 
 _TRIES: Final = 20
 """How often a decision is made anew that others have overtaken."""

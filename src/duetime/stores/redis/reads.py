@@ -16,7 +16,7 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
 from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues, read_job, read_worker
+from duetime.stores.redis.messages import NamedValues, read_job, read_worker
 
 JOBS_PER_CALL: Final = 500
 """How many jobs one call looks at."""

@@ -17,7 +17,13 @@ from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, Worke
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ServerAnswer, command_fields, noted_fields, read_record, worker_fields
+from duetime.stores.redis.messages import (
+    ServerAnswer,
+    command_fields,
+    noted_fields,
+    read_record,
+    worker_fields,
+)
 from duetime.stores.redis.runs import read_rescued_jobs
 
 _RESCUED_PER_CALL: Final = 1_000

@@ -17,10 +17,10 @@ from duetime.stores.base import Hint
 from duetime.stores.base.jobs import job_hints, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.sql.driver import AlreadyStored, CallerTransaction, Query, Script, SingleQueryScript
-from duetime.stores.sql.keys import place
 from duetime.stores.sql.schema import check_identity, identity
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, encode_entries, encode_new_jobs
+from duetime.stores.sql.unique_keys import place
 from duetime.stores.sql.verbs import SqlSubject
 
 _JOBS_HINT: Final = Hint("jobs")

@@ -59,7 +59,7 @@ class SqlJobControl(SqlSubject):
         listed = encode_batch((job_id,) for job_id in ids)
         answers = dict.fromkeys(ids, EditAnswer.UNKNOWN)
         for job_id, state in (yield Query(self._sql.standing, {"rows": listed})):
-            # One that waits and was not changed ran a moment ago.
+            # One that waits and was not changed ran a moment ago, or was due at another time.
             answers[job_id] = EditAnswer.FINISHED if State(state).terminal else EditAnswer.RUNNING
         if changed:
             yield Hint("jobs")

@@ -28,9 +28,12 @@ class SqlLocks(SqlSubject):
         yield Query(self._sql.make_locks, {})
 
     @write(atomic=False)
-    def take_lock(self, name: str, *, token: str, holder: str, ttl: Micros) -> Script[LockAnswer]:
+    def take_lock(
+        self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
+    ) -> Script[LockAnswer]:
         """Take a lock in one conditional statement."""
-        values = {"name": name, "token": token, "holder": clean_text(holder), "ttl": ttl}
+        values: dict[str, object] = {"name": name, "token": token, "holder": clean_text(holder), "ttl": ttl}
+        values["instead_of"] = instead_of or ""
         taken = yield Query(self._sql.take_lock, values)
         if taken and (fence := taken[0][-1]):
             return LockAnswer(fence, ttl)
@@ -47,8 +50,10 @@ class SqlLocks(SqlSubject):
     def release_lock(self, name: str, *, token: str) -> HintingScript[bool]:
         """Give a lock back, and tell those who wait for it."""
         released = yield Query(self._sql.release_lock, {"name": name, "token": token})
-        yield Hint("lock", name)
-        return bool(released and released[0][0])
+        done = bool(released and released[0][0])
+        if done:
+            yield Hint("lock", name)
+        return done
 
     @read()
     def locks(self, name: str | None = None) -> Script[list[StoredLock]]:

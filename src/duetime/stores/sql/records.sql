@@ -1,7 +1,7 @@
 -- Jobs, for people.
 
 -- fragment: registry
--- Where a job is, as `model.registries.registry_of` tells it.
+-- Where a job is, as `model.queues.registry_of` tells it.
 CASE WHEN state = 'succeeded' THEN 'finished' WHEN state = 'skipped' THEN 'skipped'
      WHEN state = 'failed' OR (state = 'cancelled' AND started_at IS NOT NULL) THEN 'failed'
      WHEN state = 'cancelled' THEN 'cancelled'

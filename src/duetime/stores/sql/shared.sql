@@ -1,4 +1,5 @@
--- Every statement of the SQL stores, in the words all databases share.
+-- The fragments that statements share, and the statements about a store as a whole. All .sql files are in the words that
+-- the databases have in common:
 --
 -- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
 -- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -56,6 +57,20 @@ class TestLocks(StoreSuite):
         assert second is not None
         assert second > first
         assert await owner(store) == "b"
+
+    async def test_a_lock_passes_from_one_token_to_another(self, store: Store, clock: FakeClock) -> None:
+        first, _ = await take(store, "a")
+        clock.advance(10)
+        successor = partial(store.take_lock, "reindex", holder="heir", ttl=TTL)
+        assert await successor(token="b", instead_of="c") == (None, TTL - 10 * SECOND)
+        second, left = await successor(token="b", instead_of="a")
+        assert first is not None
+        assert second is not None
+        assert (second > first, left) == (True, TTL)
+        [lock] = await store.locks()
+        assert (lock.token, lock.holder, lock.since, lock.left) == ("b", "heir", clock.now(), TTL)
+        assert not await store.renew_lock("reindex", token="a", ttl=TTL)
+        assert await successor(token="c", instead_of="a") == (None, TTL)
 
     @pytest.mark.covers("lock-takeover-race")
     async def test_one_of_many_takes_an_expired_lock_over(
@@ -113,6 +128,7 @@ class TestLocks(StoreSuite):
         first, _ = await take(store, "a")
         await store.release_lock("reindex", token="a")
         clock.set(clock.now() - 60 * SECOND)
+        assert await store.forget_locks() == 0
         second, _ = await take(store, "b")
         assert first is not None
         assert second == first + 1

@@ -90,7 +90,7 @@ class ChildServer:
         for order in self._line.orders():
             if isinstance(order, messages.RunJob):
                 run = Run(order.claim, order.started_at, reader=self._output)
-                run.timeout = order.timeout
+                run.timeout, run.lock_fence = order.timeout, order.lock_fence
                 self._busy = True
                 self._jobs.put((order, run))
             elif run is not None:

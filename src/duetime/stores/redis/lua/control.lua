@@ -85,6 +85,7 @@ verb('edit', WRITES, function(asked)
     local job = rows.read_whole(id)
     if not job then return 'unknown' end
     if job.state ~= 'pending' then return job.state == 'running' and 'running' or 'finished' end
+    if job.due_at ~= (asked.change.if_due_at or job.due_at) then return 'running' end
     audit.add_of(asked, id)
     return edit(job, asked.change, asked.latest)
   end)})

@@ -111,7 +111,7 @@ verb('peers', READS, function(asked)
 end)
 
 verb('forsaken', READS, function()
-  return reply({orphans = workers.orphans(), aside = #asides.due(1) > 0})
+  return reply({orphans = workers.orphans(), aside = #unreadable.due(1) > 0})
 end)
 
 -- The tasks that workers have announced: in one hash, by name.

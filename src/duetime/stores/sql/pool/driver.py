@@ -20,7 +20,7 @@ from duetime.failpoints import failpoint
 from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
 from duetime.stores.base.encryption import examine_tls
-from duetime.stores.base.hints import HintSubscriber, HintSubscribers
+from duetime.stores.base.local_hints import HintSubscriber, HintSubscribers
 from duetime.stores.sql.driver import (
     FORKED,
     NOT_OPEN,

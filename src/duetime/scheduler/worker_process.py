@@ -78,6 +78,7 @@ async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGene
             scheduler.store,
             scheduler.tasks,
             options,
+            make_lock=scheduler.lock,
             middleware=scheduler.wrapping,
             events=scheduler.events,
             declared=scheduler.declared,
