@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
@@ -136,8 +136,16 @@ def test_what_cannot_see_a_request_is_refused(function: Any) -> None:
         Scheduler("sqlite:///unused.db").on_enqueue(function)
 
 
-def test_a_blocking_caller_is_seen_in_its_own_thread_and_context(sqlite_url: str) -> None:
+async def nothing(ids: Sequence[str]) -> None: ...
+
+
+@pytest.mark.parametrize("through_the_loop", [False, True])
+def test_a_blocking_caller_is_seen_once_in_its_own_thread_and_context(
+    sqlite_url: str, *, through_the_loop: bool
+) -> None:
     scheduler = Scheduler(sqlite_url)
+    # Some stores cannot store anything in the caller's own thread; this has the same effect.
+    scheduler.after_enqueue = nothing if through_the_loop else None
     threads: list[int] = []
 
     @scheduler.on_enqueue

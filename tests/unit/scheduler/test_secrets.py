@@ -127,10 +127,10 @@ async def test_what_is_refused_does_not_show_the_value(scheduler: Scheduler) -> 
         await scheduler.enqueue_by_name("login", {"user": "ann", "password": "***"})
     with pytest.raises(InvalidOption, match="secret='pin' is not a parameter"):
         scheduler.task(name="other", secret=["pin"])(lambda word: None)
-    with pytest.raises(InvalidOption, match="by='word' is secret"):
+    with pytest.raises(InvalidOption, match="by='word' of limited is secret"):
         scheduler.task(name="limited", limit=Limit(1, by="word"))(limited)
-    with pytest.raises(InvalidOption, match=r"'word' in lock='for:{word}' is secret"):
-        scheduler.task(name="locked", lock="for:{word}")(limited)
+    with pytest.raises(InvalidOption, match=r"'word' in lock='x\{word\}' of limited is secret"):
+        scheduler.task(name="limited", lock="x{word}")(limited)
 
 
 def limited(word: Secret[str]) -> None: ...

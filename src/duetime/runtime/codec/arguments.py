@@ -118,7 +118,7 @@ class Arguments:
             raise InvalidOption(f"{by} is not a parameter of {self._task}{self._signature}")
         if parameter in self.secrets:
             raise InvalidOption(
-                f"{by} is secret, and the names of limits and locks are shown; name another argument"
+                f"{by} of {self._task} is secret, and limits and locks are shown; name another argument"
             )
         try:
             encode_json(None if found.default is found.empty else found.default)

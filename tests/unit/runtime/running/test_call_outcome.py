@@ -8,7 +8,12 @@ from duetime import Cancel, Retry, Snooze
 from duetime.model.outcome import Cancelled, Failed, Snoozed, Succeeded
 from duetime.model.time import SECOND
 from duetime.runtime.error_text import MAX_ERROR
-from duetime.runtime.running.call_outcome import outcome_of_call, outcome_of_error, outcome_of_value
+from duetime.runtime.running.call_outcome import (
+    masked_outcome,
+    outcome_of_call,
+    outcome_of_error,
+    outcome_of_value,
+)
 
 
 def test_a_value_is_a_result() -> None:
@@ -35,6 +40,15 @@ def test_a_signal_that_comes_out_of_a_task_group_alone_is_one() -> None:
     assert outcome_of_error(nested) == Cancelled("enough")
     mixed = ExceptionGroup("both", [Cancel("enough"), ValueError("boom")])
     assert isinstance(outcome_of_error(mixed), Failed)
+
+
+def test_an_exception_stays_behind_where_its_texts_are_masked() -> None:
+    error = ValueError("correct horse")
+    masked = masked_outcome(outcome_of_error(error), ["correct horse"])
+    assert isinstance(masked, Failed)
+    assert (masked.error, masked.error_type, masked.cause) == ("ValueError: ***", "ValueError", None)
+    assert masked_outcome(Cancelled("correct horse"), ["correct horse"]) == Cancelled("***")
+    assert masked_outcome(Succeeded('"correct horse"'), ["correct horse"]) == Succeeded('"correct horse"')
 
 
 def test_a_retry_is_a_failure_with_a_wait_of_its_own() -> None:
