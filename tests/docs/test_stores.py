@@ -9,6 +9,7 @@ import pytest
 
 import duetime.testing.conformance as suite
 from duetime.errors import ConfigError
+from duetime.model.urls import HYBRID_OPTIONS
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from tests.docs.snippets import ROOT
@@ -40,16 +41,27 @@ URLS = {
     "MariaDB": "mariadb://db.example/app",
     "Redis": "redis://db.example",
 }
+HYBRID = "hybrid+redis://cache?far=postgresql://db.example/app"
+DECLARED = {
+    "`enqueue(tx=...)`": "transactions",
+    "effects that happen": "loans",
+    "jobs of a queue start in one order": "one_order",
+}
+"""How the rows of the table begin that say what stores declare."""
 
 
-def test_the_table_of_capabilities_says_what_the_stores_declare() -> None:
+@pytest.mark.parametrize("row", DECLARED)
+def test_the_table_of_capabilities_says_what_the_stores_declare(row: str) -> None:
     page = (ROOT / "docs" / "explanation" / "databases.md").read_text(encoding="utf-8")
     lines = [line.split("|") for line in page.splitlines() if line.startswith("|")]
     (heads,) = [line for line in lines if "SQLite" in line[2]]
-    (transactions,) = [line for line in lines if "enqueue(tx=...)" in line[1]]
-    written = {head.strip(): cell.strip() for head, cell in zip(heads[2:-1], transactions[2:-1], strict=True)}
+    (cells,) = [line[2:-1] for line in lines if line[1].strip().startswith(row)]
+    written = {
+        head.strip(): cell.strip().partition(",")[0] for head, cell in zip(heads[2:-1], cells, strict=True)
+    }
     assert written == {
-        name: "yes" if open_store(url).capabilities.transactions else "no" for name, url in URLS.items()
+        name: "yes" if getattr(open_store(url).capabilities, DECLARED[row]) else "no"
+        for name, url in {**URLS, "Hybrid": HYBRID}.items()
     }
 
 
@@ -63,3 +75,9 @@ def test_every_option_of_a_url_is_listed(name: str) -> None:
     known = set(str(refused.value).rpartition("options are ")[2].split(", "))
     # Those of libpq are its own to list.
     assert listed <= known if name == "PostgreSQL" else listed == known
+
+
+def test_every_option_of_a_hybrid_is_listed() -> None:
+    page = (ROOT / "docs" / "how-to" / "near-and-far.md").read_text(encoding="utf-8")
+    table = page.split("| Option | Default | Meaning |")[1].split("\n\n")[0]
+    assert {NAME.findall(line.split("|")[1])[0] for line in table.splitlines()[2:]} == set(HYBRID_OPTIONS)

@@ -33,7 +33,7 @@ _URL_IN_TEXT: Final = re.compile(r"""(?<=["'])[\w+.-]{1,31}://[^"'\n]*@\S*|://\S
 """In quotes, as in a line of source code, a password may contain spaces."""
 _OPTION_IN_TEXT: Final = re.compile(r"(?P<before>[?&](?P<name>[^\s?&=]+)=)(?P<value>[^\s&]*)")
 _HYBRID: Final = "hybrid+"
-_HYBRID_OPTIONS: Final = ("far", "near", "near_up_to", "memory_up_to", "far_queues")
+HYBRID_OPTIONS: Final = ("far", "near", "near_up_to", "memory_up_to", "far_queues")
 _HYBRID_EXAMPLE: Final = "hybrid+redis://cache/0?far=postgresql://db/app"
 _ENCODE: Final = "percent-encode user and password: urllib.parse.quote(password, safe='')"
 
@@ -117,7 +117,7 @@ def parse_hybrid(url: str) -> HybridUrl:
     own, rest = dict[str, str](), list[str]()
     for option in filter(None, query.split("&")):
         name, _, value = option.partition("=")
-        if name not in _HYBRID_OPTIONS:
+        if name not in HYBRID_OPTIONS:
             rest.append(option)
         elif name in own or not value:
             problem = "more than once" if value else "without a value"

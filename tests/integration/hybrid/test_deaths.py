@@ -195,7 +195,7 @@ async def test_while_the_far_store_is_down_near_jobs_run_and_far_ones_are_refuse
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.covers("crash-recovery")
+@pytest.mark.covers("worker-killed")
 async def test_the_jobs_of_a_worker_that_is_killed_are_taken_over_in_both_stores(
     near: RedisServer, far_url: str, fleet_at: FleetAt
 ) -> None:
