@@ -53,6 +53,9 @@ class Limits(Protocol):
     def round_trips(self, pings: int) -> float:
         """Milliseconds for an insert, a hint and a claim."""
 
+    def locks(self, pairs: int) -> float:
+        """How often per second a lock is taken and released."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
@@ -112,6 +115,9 @@ class ServedLimits:
 
     def round_trips(self, pings: int) -> float:
         return float(children.run(self.bare.round_trips, url=self.url, pings=pings))
+
+    def locks(self, pairs: int) -> float:
+        return float(children.run(self.bare.locks, url=self.url, pairs=pairs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +213,9 @@ class SqliteLimits:
 
     def round_trips(self, pings: int) -> float:
         return float(children.run(sqlite.round_trips, folder=self.folder, pings=pings))
+
+    def locks(self, pairs: int) -> float:
+        return float(children.run(sqlite.locks, folder=self.folder, pairs=pairs))
 
 
 @contextmanager

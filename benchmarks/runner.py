@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from benchmarks.locks import Locks
 from benchmarks.measures import Burst, Drain, Enqueue, Figure, Idle, Lateness, Measure, Start
 from benchmarks.places import PLACES, Place, Places
 from benchmarks.schedules import Firing, Schedules
@@ -21,6 +22,7 @@ MEASURES: tuple[Measure, ...] = (
     Burst(),
     Firing(),
     Schedules(),
+    Locks(),
     Idle(),
 )
 REPORTED = frozenset({"mariadb"})

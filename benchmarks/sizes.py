@@ -19,6 +19,8 @@ class Sizes:
     at_once: int
     """Enqueues by 32 callers at once, in all."""
     bulk: int
+    locks: int
+    """How often a lock is acquired and released."""
     pings: int
     """Jobs sent to an idle worker of another process."""
     one_offs: int
@@ -50,6 +52,7 @@ FULL = Sizes(
     singles=1_000,
     at_once=6_400,
     bulk=20_000,
+    locks=1_000,
     pings=200,
     one_offs=1_000,
     span=5.0,
@@ -72,6 +75,7 @@ QUICK = replace(
     singles=300,
     at_once=3_200,
     bulk=10_000,
+    locks=300,
     pings=60,
     one_offs=400,
     span=2.0,

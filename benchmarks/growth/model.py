@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from duetime.runtime.service import REQUEST_SPACING, SMALL_FLEET
+from duetime.runtime.pacing import REQUEST_SPACING, SMALL_FLEET
 
 FEW = 4
 """From so many workers on, the looks of the fleet at itself do not become more."""

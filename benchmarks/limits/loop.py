@@ -183,3 +183,17 @@ async def round_trip(
         assert len(claimed) == 1
     hinted = percentile(hinting, 0.5) if hinting else await byte(pings)
     return (percentile(inserting, 0.5) + hinted + percentile(claiming, 0.5)) * 1000
+
+
+async def paired(
+    take: Callable[[], Awaitable[bool]], release: Callable[[], Awaitable[bool]], count: int
+) -> float:
+    """Return how often per second a lock is taken and released, after a few times to warm up."""
+    for _ in range(count // 10):
+        assert await take()
+        assert await release()
+    watch = Watch()
+    for _ in range(count):
+        assert await take()
+        assert await release()
+    return count / watch.seconds()

@@ -38,6 +38,14 @@ ORDER BY due_at, id LIMIT %s FOR UPDATE SKIP LOCKED
 _TAKE = """
 UPDATE bare SET state = 'running', started_at = %s, worker = '0123456789abcdef0123456789abcdef' WHERE id IN %s
 """
+_LOCKS = "CREATE OR REPLACE TABLE bare_locks (name varchar(200) PRIMARY KEY, token text, deadline bigint, fence bigint)"
+_NOW = "CAST(unix_timestamp(now(6)) * 1000000 AS integer)"
+_TAKE_LOCK = f"""
+INSERT INTO bare_locks VALUES ('benchmark', %s, {_NOW} + 30000000, {_NOW}) ON DUPLICATE KEY UPDATE
+    token = IF(deadline <= {_NOW}, VALUES(token), token), fence = IF(deadline <= {_NOW}, fence + 1, fence),
+    deadline = IF(deadline <= {_NOW}, VALUES(deadline), deadline)
+"""
+_RELEASE = f"UPDATE bare_locks SET deadline = 0 WHERE name = 'benchmark' AND token = %s AND deadline > {_NOW}"
 _SETTLE = "UPDATE bare SET state = 'succeeded', finished_at = %s WHERE id IN %s"
 
 
@@ -48,9 +56,10 @@ class _Bare:
         self._connection = connection
         self._cursor = cursor
 
-    async def execute(self, statement: str, *values: Any) -> None:
-        await self._cursor.execute(statement, values)
+    async def execute(self, statement: str, *values: Any) -> int:
+        changed: int = await self._cursor.execute(statement, values)
         await self._connection.commit()
+        return changed
 
     async def insert(self, row: Row) -> None:
         await self.execute(_INSERT, *_values(row))
@@ -96,6 +105,17 @@ async def round_trips(*, url: str, pings: int) -> float:
     # MariaDB has no way to tell another connection anything.
     async with _opened(url, 2) as (here, there):
         return await loop.round_trip(here, there, pings=pings)
+
+
+async def locks(*, url: str, pairs: int) -> float:
+    """Return how often per second a lock is taken and released, by one statement each."""
+    async with _opened(url, 1) as (one,):
+        await one.execute(_LOCKS)
+
+        async def ask(statement: str) -> bool:
+            return await one.execute(statement, "token") > 0
+
+        return await loop.paired(lambda: ask(_TAKE_LOCK), lambda: ask(_RELEASE), pairs)
 
 
 @asynccontextmanager

@@ -46,6 +46,17 @@ UPDATE bare SET state = 'running', started_at = $1, worker = '0123456789abcdef01
 """
 _SETTLE = "UPDATE bare SET state = 'succeeded', finished_at = $1 WHERE id = ANY($2::text[])"
 _POOL = 16
+_LOCKS = (
+    "CREATE TABLE IF NOT EXISTS bare_locks (name text PRIMARY KEY, token text, deadline bigint, fence bigint)"
+)
+_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+_TAKE = f"""
+INSERT INTO bare_locks VALUES ('benchmark', $1, {_NOW} + 30000000, {_NOW})
+ON CONFLICT (name) DO UPDATE SET
+    token = excluded.token, deadline = excluded.deadline, fence = greatest(bare_locks.fence + 1, excluded.fence)
+WHERE bare_locks.deadline <= {_NOW} RETURNING fence
+"""
+_RELEASE = f"UPDATE bare_locks SET deadline = 0 WHERE name = 'benchmark' AND token = $1 AND deadline > {_NOW} RETURNING 1"
 
 
 class _Bare(NamedTuple):
@@ -102,6 +113,17 @@ async def round_trips(*, url: str, pings: int) -> float:
             return took
 
         return await loop.round_trip(here, there, pings=pings, hint=hint)
+
+
+async def locks(*, url: str, pairs: int) -> float:
+    """Return how often per second a lock is taken and released, by one statement each."""
+    async with _opened(url) as (one, _):
+        await one.driver.execute(_LOCKS)
+
+        async def ask(statement: str) -> bool:
+            return await one.driver.fetchval(statement, "token") is not None
+
+        return await loop.paired(lambda: ask(_TAKE), lambda: ask(_RELEASE), pairs)
 
 
 @asynccontextmanager

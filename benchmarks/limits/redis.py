@@ -113,6 +113,18 @@ async def round_trips(*, url: str, pings: int) -> float:
         return await loop.round_trip(here, there, pings=pings, hint=hint)
 
 
+async def locks(*, url: str, pairs: int) -> float:
+    """Return how often per second redis-py's own lock is taken and released."""
+    async with Redis.from_url(url) as client:
+        lock = client.lock("benchmark", timeout=30)
+
+        async def release() -> bool:
+            await lock.release()
+            return True
+
+        return await loop.paired(lambda: lock.acquire(blocking=False), release, pairs)
+
+
 @asynccontextmanager
 async def _opened(url: str, count: int) -> AsyncIterator[list[_Bare]]:
     """Empty the database, and open connections that know the scripts."""

@@ -41,6 +41,16 @@ UPDATE bare SET state = 'running', started_at = ?, worker = '0123456789abcdef012
 ) RETURNING id, task, payload, due_at
 """
 _SETTLE = "UPDATE bare SET state = 'succeeded', finished_at = ? WHERE id = ?"
+_LOCKS = "CREATE TABLE IF NOT EXISTS bare_locks (name text PRIMARY KEY, token text, deadline integer, fence integer)"
+_TAKE = """
+INSERT INTO bare_locks VALUES ('benchmark', :token, :now + 30000000, :now)
+ON CONFLICT (name) DO UPDATE SET
+    token = excluded.token, deadline = excluded.deadline, fence = max(bare_locks.fence + 1, excluded.fence)
+WHERE bare_locks.deadline <= :now RETURNING fence
+"""
+_RELEASE = """
+UPDATE bare_locks SET deadline = 0 WHERE name = 'benchmark' AND token = :token AND deadline > :now RETURNING 1
+"""
 _LEFT = "SELECT count(*) FROM bare WHERE state <> 'succeeded'"
 
 
@@ -136,6 +146,18 @@ async def round_trips(*, folder: str, pings: int) -> float:
     """Return the milliseconds of an insert, a byte to a sleeping event loop and a claim, each at its median."""
     async with _opened(folder) as one:
         return await loop.round_trip(one, one, pings=pings)
+
+
+async def locks(*, folder: str, pairs: int) -> float:
+    """Return how often per second a lock is taken and released, by one statement each."""
+    async with _opened(folder) as one:
+        await one.hop(lambda connection: connection.execute(_LOCKS).close())
+
+        async def ask(statement: str) -> bool:
+            values = {"token": "token", "now": now()}
+            return bool(await one.hop(lambda connection: connection.execute(statement, values).fetchall()))
+
+        return await loop.paired(lambda: ask(_TAKE), lambda: ask(_RELEASE), pairs)
 
 
 @asynccontextmanager

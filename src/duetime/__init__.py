@@ -11,6 +11,7 @@ from duetime.model.queues import Registry
 from duetime.model.reports import LogPart
 from duetime.model.retry import computed, exponential, fixed
 from duetime.model.schedule.forecast import Forecast
+from duetime.model.secrets import Secret
 from duetime.model.states import State
 from duetime.model.triggers.at import at
 from duetime.model.triggers.cron import cron
@@ -19,10 +20,13 @@ from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.working_days import working_day
 from duetime.runtime.running.context import JobContext, current_job
+from duetime.scheduler.announced import TaskRecord
+from duetime.scheduler.audit import AuditRecord
+from duetime.scheduler.enqueue_hooks import JobRequest
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation, WorkerExplanation
 from duetime.scheduler.job_class import Job
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.jobs import Page
+from duetime.scheduler.pages import Page
 from duetime.scheduler.records import (
     AttemptRecord,
     Backfill,
@@ -41,6 +45,7 @@ from duetime.timer_wheel import Timer, TimerWheel
 
 __all__ = [
     "AttemptRecord",
+    "AuditRecord",
     "Backfill",
     "Cancel",
     "CommandRecord",
@@ -53,6 +58,7 @@ __all__ = [
     "JobContext",
     "JobHandle",
     "JobRecord",
+    "JobRequest",
     "LastRun",
     "Limit",
     "LogPart",
@@ -67,9 +73,11 @@ __all__ = [
     "ScheduleImport",
     "ScheduleRecord",
     "Scheduler",
+    "Secret",
     "Snooze",
     "State",
     "Task",
+    "TaskRecord",
     "Timer",
     "TimerWheel",
     "Upcoming",

@@ -185,3 +185,36 @@ def test_workers_are_listed_and_told_by_the_name_that_they_were_given(folder: Pa
         assert duetime("workers", "stop", "mail", *URL).exit_code == 0
         assert (first.wait(20), second.wait(20), third.poll()) == (0, 0, None)
     assert duetime("workers", "show", "mail", *URL).exit_code == 0
+
+
+def test_a_probe_tells_whether_a_worker_is_alive_here(folder: Path) -> None:
+    def code(*arguments: str) -> int:
+        return duetime("workers", "check", *arguments, *URL).exit_code
+
+    duetime("migrate", *URL)
+    assert code() == 1
+    with worker("--name", "mail") as process:
+        until(process, "stop with Ctrl-C")
+        assert (code(), code("mail"), code("web")) == (0, 0, 1)
+        assert duetime("workers", "check", *URL).stdout == f"alive: pid {process.pid}\n"
+        process.kill()
+        process.wait()
+        # Its lease has not ended yet.
+        assert [known["state"] for known in from_json("workers", "list", *URL)] == ["alive"]
+        assert code() == 1
+
+
+def test_a_probe_is_not_about_the_workers_of_other_machines(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with worker() as process:
+        until(process, "stop with Ctrl-C")
+        monkeypatch.setattr("duetime.cli.workers.host_key", lambda: "another")
+        assert duetime("workers", "check", *URL).exit_code == 1
+
+
+def test_a_probe_does_not_have_workers_restarted_because_the_database_is_down(folder: Path) -> None:
+    answer = duetime("workers", "check", "--url", "postgresql://me:secret@127.0.0.1:1/app")
+    assert (answer.exit_code, answer.stdout[:13]) == (0, "cannot tell: ")
+    assert "secret" not in answer.stdout
+    assert duetime("workers", "check", "--url", "sqlite:///nosuch.db").exit_code == 4

@@ -27,7 +27,7 @@ SLOTS = 50
 BATCHES = 4
 
 SETTLE = ("settle", "succeed")
-OPEN = ("tables", "schema_version", "register", "retire", "drop_commands")
+OPEN = ("tables", "schema_version", "register", "retire", "drop_commands", "announced_of", "announce")
 """What a worker sends once."""
 BEAT = ("pulse", "held_by")
 """What one heartbeat sends."""

@@ -19,8 +19,8 @@ from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
 from duetime.runtime.settling.job_log import RECORD_FIELDS
-from duetime.scheduler.process import WorkerSettings
 from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.worker_process import WorkerSettings
 from duetime.testing import blocking, plugin
 from tests.docs.snippets import ROOT
 
@@ -104,6 +104,8 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.JobRecord,
         duetime.Ended,
         duetime.AttemptRecord,
+        duetime.AuditRecord,
+        duetime.TaskRecord,
         duetime.Event,
         duetime.LastRun,
         duetime.ScheduleRecord,
@@ -117,6 +119,7 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.WorkerRecord,
         duetime.CommandRecord,
         duetime.JobContext,
+        duetime.JobRequest,
     ],
 )
 def test_every_field_of_a_record_is_listed(record: type) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tests.docs.snippets import ROOT, TYPED, Block, Page, pages, read_blocks
 
+WITH_ETCD = ROOT / "docs" / "how-to" / "write-a-lock.md"
 _LINK = re.compile(r"\[[^\]]+\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -32,7 +33,11 @@ RUN = [page for page in pages() if page.relative_to(ROOT).as_posix() not in TYPE
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.relative_to(ROOT).as_posix())
 @pytest.mark.usefixtures("empty_folder")
 @pytest.mark.timeout(180)  # It starts a process for each of a page's commands.
-def test_the_code_on_a_page_runs(page: Path) -> None:
+def test_the_code_on_a_page_runs(
+    page: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if page == WITH_ETCD:
+        monkeypatch.setenv("ETCD_URL", request.getfixturevalue("etcd").url())
     runs = Page(page.relative_to(ROOT).as_posix())
     with asyncio.Runner() as runner:
         for block in read_blocks(page.read_text(encoding="utf-8")):

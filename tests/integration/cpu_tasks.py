@@ -49,6 +49,10 @@ def surroundings() -> int:
     return zlib.crc32(ascii([sys.argv, sys.path]).encode())
 
 
+def lock_fence() -> int | None:
+    return current_job().lock_fence
+
+
 def look(order: Order) -> Seen:
     job = current_job()
     return Seen(os.getpid(), job.id, job.attempt, job.fence, job.due_at, job.started_at, order)

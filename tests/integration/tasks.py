@@ -159,6 +159,12 @@ async def serve(customer: int, gate: str | None = None) -> None:
             await asyncio.sleep(_LOOK)
 
 
+async def reindex(tenant: str, gate: str | None = None) -> int | None:
+    """Do what only one may do for a tenant, or wait until somebody makes the file; return the fence of the lock."""
+    await serve(0, gate)
+    return current_job().lock_fence
+
+
 async def call_service() -> None:
     """Write down when the store let this run start."""
     claim = current_run.get().claim
@@ -202,6 +208,7 @@ class App:
         self.block_loop = scheduler.task(name="block_loop")(block_loop)
         self.freeze = scheduler.task(name="freeze")(freeze)
         self.serve = scheduler.task(name="serve", limit=Limit(1, by="customer"))(serve)
+        self.reindex = scheduler.task(name="reindex", lock="reindex:{tenant}")(reindex)
         self.call_service = scheduler.task(name="call_service", rate="10/200ms")(call_service)
         self.die = scheduler.task(name="die")(die)
         self.seize = scheduler.task(name="seize", cpu=cpu)(seize)

@@ -12,7 +12,7 @@ from duetime.model.states import State
 from duetime.model.triggers.at import At
 from duetime.model.triggers.every import Every
 from duetime.runtime.claiming import fetcher as patience
-from duetime.runtime.service import Interval
+from duetime.runtime.pacing import Interval
 from tests.integration.kit import until
 from tests.integration.occurrences import NAME, PACE, put, records
 

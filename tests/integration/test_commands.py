@@ -15,7 +15,7 @@ from duetime import Scheduler, WorkerRecord
 from duetime.errors import InvalidOption, WorkerGone, WorkerNotFound
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.runtime.upkeep.notices import _VAGUE_PAUSE
+from duetime.runtime.upkeep.hint_listener import _VAGUE_PAUSE
 from duetime.testing.conformance.kit import worker_info
 from tests.integration import tasks
 from tests.integration.kit import PATIENCE, Fleet, until

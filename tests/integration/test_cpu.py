@@ -17,7 +17,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from tests.integration import cpu_tasks
+from tests.integration import around_tasks, cpu_tasks
 from tests.integration.cpu_kit import cpu, reaches, read
 from tests.integration.cpu_tasks import Order, Seen
 from tests.integration.kit import Fleet, until
@@ -257,3 +257,13 @@ async def test_signals_and_middleware_reach_over_to_child_processes(
 
         await until(snoozed, what="the snooze")
     assert seen == ["signal_something is put off by 3600 seconds"]
+
+
+async def test_code_around_a_handler_is_entered_in_the_child_process(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = around_tasks.scheduler
+    monkeypatch.setattr(scheduler, "url", sqlite_url)
+    async with scheduler, scheduler.worker(cpu_children=1):
+        job = await around_tasks.count.enqueue()
+        assert await job.result(timeout=30) == f"for {job.id}"

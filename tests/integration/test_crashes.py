@@ -10,7 +10,7 @@ import pytest
 
 from duetime.model.states import State
 from duetime.model.time import SECOND
-from duetime.runtime.service import FleetPacing
+from duetime.runtime.pacing import FleetPacing
 from tests.integration.kit import Fleet, FleetAt, until
 
 ELSEWHERE = "another-host/pid:[1]"

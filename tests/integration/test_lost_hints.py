@@ -12,10 +12,10 @@ import pytest
 from duetime import Scheduler, every
 from duetime.runtime.claiming import fetcher as fetcher_module
 from duetime.runtime.claiming.fetcher import Fetcher
-from duetime.runtime.service import POLL_WITHOUT_HINTS, Interval
-from duetime.runtime.upkeep import firing, notices
+from duetime.runtime.pacing import POLL_WITHOUT_HINTS, Interval
+from duetime.runtime.upkeep import firing, hint_listener
 from duetime.runtime.worker import Worker
-from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.base.local_hints import HintSubscribers
 from duetime.stores.open import open_store
 from tests.integration.kit import PATIENCE
 
@@ -150,8 +150,8 @@ async def test_a_worker_that_hears_nobody_looks_for_jobs_at_gates_often(
 async def test_a_worker_that_hears_nobody_any_more_learns_so_soon(
     store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(notices, "POLL_CHANGES", OFTEN)
-    monkeypatch.setattr(notices, "_CHECK_PAUSE", 0.05)
+    monkeypatch.setattr(hint_listener, "POLL_CHANGES", OFTEN)
+    monkeypatch.setattr(hint_listener, "_CHECK_PAUSE", 0.05)
     looked = asyncio.Event()
     monkeypatch.setattr(Worker, "_look_for_changes", lambda _self: looked.set())
     app = App(store_url)

@@ -99,5 +99,5 @@ async def test_of_several_that_are_planted_the_first_is_skipped_and_the_others_r
     assert [job.state for job in after] == [State.SKIPPED, State.SKIPPED, State.PENDING]
     assert [job.occurrence for job in after] == [job.occurrence for job in planted]
     assert (await scheduler.schedules.get("s")).next_at == place
-    cancelled = await scheduler.store.find(JobFilter(state=State.CANCELLED))
+    cancelled = await scheduler.store.find(JobFilter(states=frozenset({State.CANCELLED})))
     assert {job.id for job in cancelled} == {job.id for job in planted[:2]}

@@ -98,7 +98,7 @@ RUNNING: Mapping[str, object] = {
 
 def find_values(**where: object) -> Mapping[str, object]:
     """The values of a list of jobs: nothing is asked for but what is named."""
-    names = ("task", "state", "registry", "queue", "schedule", "kind", "key", "tag", "since")
+    names = ("task", "states", "registry", "queue", "schedule", "kind", "key", "tag", "since", "until")
     return {
         **dict.fromkeys(names),
         "from_id": "",

@@ -329,11 +329,11 @@ async def end_well(connection: Connection) -> None:
     ("statement", "where", "index"),
     [
         (SQL.find, {}, "duetime_jobs_pkey"),
-        (SQL.find_newest, {"state": "pending"}, "duetime_jobs_pkey"),
-        (SQL.find_unsuccessful, {"state": "failed"}, "duetime_jobs_unsuccessful"),
+        (SQL.find_newest, {"states": "pending"}, "duetime_jobs_pkey"),
+        (SQL.find_unsuccessful, {"states": "failed"}, "duetime_jobs_unsuccessful"),
         (
             SQL.find_live,
-            {"state": "pending"},
+            {"states": "pending"},
             "duetime_jobs_running duetime_jobs_claim duetime_jobs_gated duetime_jobs_gated_due",
         ),
         (SQL.find_of_schedule, {"schedule": "nightly"}, "duetime_jobs_history"),

@@ -231,9 +231,9 @@ def test_lists_in_the_order_of_an_index_need_no_sorting(connection: sqlite3.Conn
     ("statement", "where"),
     [
         (SQL.find, {}),
-        (SQL.find_newest, {"state": "pending"}),
-        (SQL.find_unsuccessful, {"state": "failed"}),
-        (SQL.find_live, {"state": "pending"}),
+        (SQL.find_newest, {"states": "pending"}),
+        (SQL.find_unsuccessful, {"states": "failed"}),
+        (SQL.find_live, {"states": "pending"}),
         (SQL.find_live, {"registry": "active"}),
         (SQL.find_of_schedule, {"schedule": "nightly"}),
     ],

@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tools.servers import (
+    EtcdServer,
     MariaDb,
     MariaDbServer,
     PgBouncer,
@@ -96,6 +97,13 @@ def redis() -> Iterator[RedisServer]:
 def own_redis() -> Iterator[RedisServer]:
     """A Redis for this test alone, which it may stop, restart and kill."""
     with _made(RedisServer) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def etcd() -> Iterator[EtcdServer]:
+    """The etcd that the tests of one process share."""
+    with _made(EtcdServer) as server:
         yield server
 
 

@@ -69,7 +69,8 @@ def test_every_public_name_is_there_when_it_is_asked_for() -> None:
     asked = "import duetime; print(*(getattr(duetime, name).__name__ for name in duetime.__all__))"
     found = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
     names = [name.rpartition(".")[2] for name in found.stdout.split()]
-    assert names == duetime.__all__
+    # An alias has the name of what it stands for.
+    assert [{"Annotated": "Secret"}.get(name, name) for name in names] == duetime.__all__
     assert dir(duetime) == sorted(duetime.__all__)
 
 

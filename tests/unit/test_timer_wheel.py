@@ -246,6 +246,7 @@ async def test_an_event_loop_drives_it() -> None:
     assert len(wheel) == 1
 
 
+@pytest.mark.covers("wheel-handle")
 async def test_a_thread_schedules_on_a_wheel_of_an_event_loop() -> None:
     wheel, done = TimerWheel(0.002), asyncio.Event()
     async with wheel:
@@ -253,6 +254,7 @@ async def test_a_thread_schedules_on_a_wheel_of_an_event_loop() -> None:
         await done.wait()
 
 
+@pytest.mark.covers("wheel-handle")
 def test_a_thread_drives_it() -> None:
     wheel, done, threads = TimerWheel(0.002), threading.Event(), []
 
@@ -267,6 +269,7 @@ def test_a_thread_drives_it() -> None:
     assert threads == ["duetime-timer-wheel"]
 
 
+@pytest.mark.covers("wheel-handle")
 def test_many_threads_lose_no_timer_of_one_that_is_driven() -> None:
     wheel, each, total = TimerWheel(0.002), 500, 2_000
     fired: list[int] = []

@@ -14,6 +14,7 @@ PACKAGES = {
     "pgbouncer": "pgbouncer",
     "mariadbd": "mariadb-server",
     "redis-server": "redis-server",
+    "etcd": "etcd-server",
     "openssl": "openssl",
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 # Debian keeps PostgreSQL's own programs off PATH, one folder per version, and others in an administrator's.
 FOLDERS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/sbin")
 
-PROGRAMS = ("postgres", "pgbouncer", "mariadbd", "redis-server", "openssl")
+PROGRAMS = ("postgres", "pgbouncer", "mariadbd", "redis-server", "etcd", "openssl")
 
 
 class ServerMissing(Exception):
@@ -25,7 +25,8 @@ def find(name: str) -> Path:
     if on_path := shutil.which(name):
         return Path(on_path)
     raise ServerMissing(
-        f"no `{name}` here. Try: sudo apt install postgresql pgbouncer mariadb-server redis-server (as root, `make servers`)"
+        f"no `{name}` here. Try: sudo apt install postgresql pgbouncer mariadb-server redis-server etcd-server "
+        "(as root, `make servers`)"
     )
 
 

@@ -152,7 +152,7 @@ def listening(port: int) -> bool:
 
 def _unprivileged(account: str) -> pwd.struct_passwd | None:
     """Database servers refuse to run as root: give root's the account made for them, else no one's."""
-    return next(_accounts(account, "no one"), None) if os.geteuid() == 0 else None
+    return next(_accounts(account, "nobody"), None) if os.geteuid() == 0 else None
 
 
 def _accounts(*names: str) -> Iterator[pwd.struct_passwd]:

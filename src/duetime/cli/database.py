@@ -26,11 +26,11 @@ from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
 from duetime.model.store_copy import RecordKind
 from duetime.model.stored import LiveWorkers
-from duetime.model.text import counted
+from duetime.model.text import counted, short_list
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
+from duetime.scheduler.audit import actor_name
 from duetime.scheduler.explanations import check_queues, check_schedules
-from duetime.scheduler.schedule_changes import actor_name
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
 from duetime.stores.base import DoctorCheck, SchemaStatus, Store
@@ -293,8 +293,11 @@ def uninstall(
 async def _uninstall(url: str, namespace: str, *, refuse: bool, dry_run: bool) -> Answer:
     """Remove everything, or only tell what there is; `refuse` to while workers are alive."""
     async with connected_store(url, namespace) as store:
-        if refuse and (await store.schema_status()).found:
-            _check_no_worker_lives(LiveWorkers.of(await store.workers()))
+        known = await store.workers() if refuse and (await store.schema_status()).found else ()
+        if alive := LiveWorkers.of(known).alive:
+            named = short_list([f"{worker.id} on {worker.host}" for worker in alive], most=_MOST_NAMED)
+            text = f"{counted(len(alive), 'worker')} alive: {named}; stop what runs them, or say --force"
+            raise CommandFailure(text, ExitCode.FAILURE)
         gone = await store.uninstall(dry_run=dry_run)
     place = f"{namespace!r} in {redact(url)}"
     verb = "this is what there is of" if dry_run else "removed all of"
@@ -303,13 +306,3 @@ async def _uninstall(url: str, namespace: str, *, refuse: bool, dry_run: bool) -
         values={"namespace": namespace, "dry_run": dry_run, "removed": dict(gone)},
         lines=[*listed, f"{verb} {place}"] if gone else [f"there is nothing of {place}"],
     )
-
-
-def _check_no_worker_lives(workers: LiveWorkers) -> None:
-    if alive := workers.alive:
-        named = [f"{worker.id} on {worker.host}" for worker in alive[:_MOST_NAMED]]
-        named += ["…"] if len(alive) > _MOST_NAMED else []
-        text = (
-            f"{counted(len(alive), 'worker')} alive: {', '.join(named)}; stop what runs them, or say --force"
-        )
-        raise CommandFailure(text, ExitCode.FAILURE)

@@ -12,6 +12,7 @@ import click
 from duetime.cli.command import (
     PendingAnswer,
     all_options,
+    by_option,
     client_command,
     dry_run_option,
     job_ids_argument,
@@ -27,9 +28,23 @@ from duetime.scheduler.jobs import DeletedJobs, JobCriteria
 from duetime.scheduler.records import json_or_text
 from duetime.scheduler.scheduler import Scheduler
 
+
+def _or_none(
+    _ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Return what was given; an option that may be repeated is else an empty list."""
+    return given or None
+
+
 criteria_options = all_options(
     click.option("--task", help="Only jobs of this task."),
-    click.option("--state", type=click.Choice([*map(str, State)]), help="Only jobs in this state."),
+    click.option(
+        "--state",
+        type=click.Choice([*map(str, State)]),
+        multiple=True,
+        callback=_or_none,
+        help="Only jobs in this state; may be repeated.",
+    ),
     click.option("--registry", type=click.Choice([*map(str, Registry)]), help="Only jobs in this registry."),
     click.option("--queue", help="Only jobs in this queue."),
     click.option("--schedule", help="Only jobs of this schedule."),
@@ -41,6 +56,7 @@ criteria_options = all_options(
     click.option("--key", help="Only jobs with this key."),
     click.option("--tag", help="Only jobs with this tag."),
     option("--since", "WHEN", "Only jobs enqueued in the last 2h, or since 2030-01-31T09:00:00Z."),
+    option("--until", "WHEN", "Only jobs enqueued before 2h ago, or before 2030-01-31T09:00:00Z."),
 )
 """Which jobs are meant."""
 NO_JOB = "there is no such job"
@@ -54,6 +70,7 @@ _yes_option = click.option("--yes", is_flag=True, help="Do it without asking.")
 @option("--delay", "DURATION", "Run them this long from now.")
 @option("--queue", "NAME", "Move them to this queue.")
 @option("--priority", "N", "From 0 (first) to 9.")
+@by_option
 async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
     """Change when or where jobs run that wait.
 
@@ -74,8 +91,11 @@ async def edit(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) 
 @client_command
 @job_ids_argument
 @_yes_option
+@by_option
 @dry_run_option
-def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run: bool) -> PendingAnswer:
+def delete(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, by: str | None, dry_run: bool
+) -> PendingAnswer:
     """Remove jobs that wait or have ended, with all about them.
 
     On a terminal the id is asked for, or how many there are; elsewhere --yes is needed. `-` reads ids from standard
@@ -87,7 +107,7 @@ def delete(scheduler: Scheduler, *, job_ids: tuple[str, ...], yes: bool, dry_run
 
     async def act(job_id: str) -> str:
         if not dry_run:
-            await scheduler.jobs.delete(job_id)
+            await scheduler.jobs.delete(job_id, by=by)
             return "deleted"
         return "active" if (await scheduler.jobs.get(job_id)).state is State.RUNNING else "would be deleted"
 
@@ -116,12 +136,14 @@ def _read_argument(text: str) -> tuple[str, object]:
     multiple=True,
 )
 @_yes_option
+@by_option
 @dry_run_option
 def purge(
     scheduler: Scheduler,
     *,
     argument: tuple[tuple[str, object], ...],
     yes: bool,
+    by: str | None,
     dry_run: bool,
     **criteria: Unpack[JobCriteria],
 ) -> PendingAnswer:
@@ -146,7 +168,7 @@ def purge(
         confirm(str(found.deleted), what="number of jobs to delete", done="deleted")
 
     async def work() -> Answer:
-        done = await scheduler.jobs.delete_many(arguments=arguments, dry_run=dry_run, **criteria)
+        done = await scheduler.jobs.delete_many(arguments=arguments, dry_run=dry_run, by=by, **criteria)
         return Answer(
             values={**done._asdict(), "dry_run": dry_run},
             lines=_purge_lines(done, dry_run=dry_run),

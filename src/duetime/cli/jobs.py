@@ -15,6 +15,7 @@ import msgspec
 from duetime.cli import output
 from duetime.cli.command import (
     PendingAnswer,
+    by_option,
     client_command,
     dry_run_option,
     job_ids_argument,
@@ -104,8 +105,11 @@ async def show(scheduler: Scheduler, *, job_id: str) -> Answer:
 @client_command
 @job_ids_argument
 @click.option("--reason", default="cancelled on request", help="Kept with the job.")
+@by_option
 @dry_run_option
-async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str, dry_run: bool) -> Answer:
+async def cancel(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str, by: str | None, dry_run: bool
+) -> Answer:
     """Cancel jobs; one that runs is asked to stop.
 
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one had
@@ -118,7 +122,7 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
     }
     ids = await whole_job_ids(scheduler, job_ids)
     if not dry_run:
-        return output.answer_of_each(await scheduler.jobs.cancel_many(ids, reason=reason), texts)
+        return output.answer_of_each(await scheduler.jobs.cancel_many(ids, reason=reason, by=by), texts)
     answers = dict.fromkeys(ids, "unknown")
     meaning = {State.PENDING: "cancelled", State.RUNNING: "requested"}
     answers |= {job.id: meaning.get(job.state, "finished") for job in await scheduler.store.get(ids)}
@@ -131,7 +135,8 @@ async def cancel(scheduler: Scheduler, *, job_ids: tuple[str, ...], reason: str,
 @option("--delay", "DURATION", "Run them this long from now.")
 @option("--at", "MOMENT", "Run them at this time: 2030-01-31T09:00:00+01:00.")
 @option("--queue", "NAME", "In place of their own.")
-async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any) -> Answer:
+@by_option
+async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], by: str | None, **given: Any) -> Answer:
     """Enqueue jobs that have ended once more, each as a new job that names the old one.
 
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has not
@@ -140,7 +145,7 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
     new: dict[str, str] = {}
 
     async def again(job_id: str) -> str:
-        new[job_id] = (await scheduler.jobs.rerun(job_id, **_given_options(given))).id
+        new[job_id] = (await scheduler.jobs.rerun(job_id, by=by, **_given_options(given))).id
         return "enqueued"
 
     texts = _TEXTS | {"enqueued": "runs again as", "active": "still waits or runs"}
@@ -156,7 +161,10 @@ async def rerun(scheduler: Scheduler, *, job_ids: tuple[str, ...], **given: Any)
 @client_command
 @job_ids_argument
 @option("--delay", "DURATION", "Put them off by this.", required=True)
-async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta) -> Answer:
+@by_option
+async def snooze(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timedelta, by: str | None
+) -> Answer:
     """Put jobs off, from their due time, or from now if that has passed.
 
     `-` reads ids from standard input. Exits with 3 when a job does not exist, and else with 1 when one has
@@ -164,15 +172,18 @@ async def snooze(scheduler: Scheduler, *, job_ids: tuple[str, ...], delay: timed
     """
     texts = _TEXTS | {"snoozed": "put off", "active": "is with a worker"}
     ids = await whole_job_ids(scheduler, job_ids)
-    return await output.ask_each(ids, partial(scheduler.jobs.snooze, delay=delay), texts, "snoozed")
+    return await output.ask_each(ids, partial(scheduler.jobs.snooze, delay=delay, by=by), texts, "snoozed")
 
 
 @jobs.command(short_help="Take back jobs that workers have not started.")
 @client_command
 @job_ids_argument
 @click.option("--force", is_flag=True, help="Take away even jobs that have started; they may then run twice.")
+@by_option
 @dry_run_option
-async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, dry_run: bool) -> Answer:
+async def release(
+    scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool, by: str | None, dry_run: bool
+) -> Answer:
     """Have workers give back jobs that they have claimed and not started, for others to have.
 
     A job that has started is left alone without --force. `-` reads ids from standard input. Exits with 3 when a
@@ -181,7 +192,7 @@ async def release(scheduler: Scheduler, *, job_ids: tuple[str, ...], force: bool
 
     async def take(job_id: str) -> str:
         if not dry_run:
-            return await scheduler.jobs.release(job_id, force=force)
+            return await scheduler.jobs.release(job_id, force=force, by=by)
         job = await scheduler.jobs.get(job_id)
         if job.state.terminal:
             return ReleaseAnswer.FINISHED
@@ -263,7 +274,7 @@ class RecentJobs:
         """
         if self._since is None:
             self._since = await self._store.now()
-        running = await self._store.find(JobFilter(state=State.RUNNING, limit=_JOBS_PER_LOOK))
+        running = await self._store.find(JobFilter(states=frozenset({State.RUNNING}), limit=_JOBS_PER_LOOK))
         newest = await self._store.find(JobFilter(limit=_JOBS_PER_LOOK))
         jobs = {job.id: job for job in (*newest, *running)}
         ran = [job_id for job_id, before in self._marks.items() if before.state is State.RUNNING]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import msgspec
 
-from duetime.cli.command import PendingAnswer, client_command, store_time
+from duetime.cli.command import PendingAnswer, answer_command, client, database_options
 from duetime.cli.output import Answer, confirm, relative_time, table_or
-from duetime.scheduler.scheduler import Scheduler
+from duetime.model.time import to_datetime
 
 
 @click.group()
@@ -21,10 +21,13 @@ def locks() -> None:
 
 
 @locks.command("list", short_help="List the locks that are held.")
-@client_command
-async def list_locks(scheduler: Scheduler) -> Answer:
+@database_options
+@answer_command
+async def list_locks(*, url: str | None, namespace: str) -> Answer:
     """List the locks that are held: who holds what since when, and when each ends unless it is renewed."""
-    found, now = await scheduler.locks.list(), await store_time(scheduler)
+    # A database that is used for locks alone has no other tables, and need not.
+    kept = client(url, namespace).locks
+    found, now = await kept.list(), to_datetime(await (await kept.reach()).store.now())
     rows = (
         (
             owner.name,
@@ -42,19 +45,20 @@ async def list_locks(scheduler: Scheduler) -> Answer:
 
 
 @locks.command(short_help="Take a lock from its holder.")
-@client_command
+@database_options
+@answer_command
 @click.argument("name", metavar="LOCK")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
-def release(scheduler: Scheduler, *, name: str, yes: bool) -> PendingAnswer:
+def release(*, url: str | None, namespace: str, name: str, yes: bool) -> PendingAnswer:
     """Release a lock that is held; its holder loses it, and another one may take it.
 
     The holder notices when it renews the lock next. On a terminal the name of the lock is asked for; elsewhere --yes is needed.
     """
     if not yes:
         confirm(name, what="name of the lock", done="released")
-    return _release(scheduler, name)
+    return _release(url, namespace, name)
 
 
-async def _release(scheduler: Scheduler, name: str) -> Answer:
-    word = "released" if await scheduler.locks.release(name) else "not held"
+async def _release(url: str | None, namespace: str, name: str) -> Answer:
+    word = "released" if await client(url, namespace).locks.release(name) else "not held"
     return Answer(values={name: word}, lines=[f"{name}  {word}"])

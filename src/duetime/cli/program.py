@@ -11,6 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
+from duetime.cli.audit import audit
 from duetime.cli.command import json_option, option
 from duetime.cli.database import copy, doctor, migrate, prune, reopen, uninstall
 from duetime.cli.jobs import enqueue, explain, jobs
@@ -18,6 +19,7 @@ from duetime.cli.locks import locks
 from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
 from duetime.cli.queues import queues
 from duetime.cli.schedules import schedules, upcoming_values
+from duetime.cli.tasks import tasks
 from duetime.cli.top import top
 from duetime.cli.workers import scheduler, worker, workers
 from duetime.errors import DuetimeError
@@ -153,7 +155,7 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks)
+_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks, tasks, audit)
 _ON_DATABASES = (prune, migrate, copy, reopen, uninstall, doctor)
 
 for command in (*_ON_JOBS, *_ON_DATABASES, cron, completion, demo):

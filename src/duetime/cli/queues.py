@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import click
 import msgspec
 
-from duetime.cli.command import PendingAnswer, client_command, dry_run_option, store_time
+from duetime.cli.command import PendingAnswer, by_option, client_command, dry_run_option, store_time
 from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, shortened, table_or
 from duetime.model.queues import Registry
 from duetime.model.text import check_name, counted
@@ -54,22 +55,26 @@ async def list_queues(scheduler: Scheduler) -> Answer:
 @client_command
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
 @click.option("--reason", help="Kept with the queue, for others to read.")
-async def pause(scheduler: Scheduler, *, names: tuple[str, ...], reason: str | None) -> Answer:
+@by_option
+async def pause(
+    scheduler: Scheduler, *, names: tuple[str, ...], reason: str | None, by: str | None
+) -> Answer:
     """Hand out nothing more from queues; what workers have still runs.
 
     A queue that nothing names is paused, too, for what comes later; a line says so, in case the name was misspelt.
     """
     return await _do_to_each(
-        scheduler, names, lambda name: scheduler.queues.pause(name, reason=reason), "paused"
+        scheduler, names, lambda name: scheduler.queues.pause(name, reason=reason, by=by), "paused"
     )
 
 
 @queues.command()
 @client_command
 @click.argument("names", metavar="QUEUE...", nargs=-1, required=True)
-async def resume(scheduler: Scheduler, *, names: tuple[str, ...]) -> Answer:
+@by_option
+async def resume(scheduler: Scheduler, *, names: tuple[str, ...], by: str | None) -> Answer:
     """Hand out jobs of queues again."""
-    return await _do_to_each(scheduler, names, scheduler.queues.resume, "resumed")
+    return await _do_to_each(scheduler, names, partial(scheduler.queues.resume, by=by), "resumed")
 
 
 async def _do_to_each(
@@ -98,8 +103,11 @@ def _unknown_text(name: str, known: Iterable[str]) -> str:
 @click.argument("name", metavar="QUEUE")
 @click.option("--reason", default="purged", help="Kept with each job.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
+@by_option
 @dry_run_option
-def purge(scheduler: Scheduler, *, name: str, reason: str, yes: bool, dry_run: bool) -> PendingAnswer:
+def purge(
+    scheduler: Scheduler, *, name: str, reason: str, yes: bool, by: str | None, dry_run: bool
+) -> PendingAnswer:
     """Cancel all jobs of a queue that no worker has yet.
 
     They stay on record as cancelled, with the reason. On a terminal the name of the queue is asked for; elsewhere
@@ -108,13 +116,13 @@ def purge(scheduler: Scheduler, *, name: str, reason: str, yes: bool, dry_run: b
     check_name(name, what="queue")
     if not (yes or dry_run):
         confirm(name, what="name of the queue", done="purged")
-    return _purge_or_count(scheduler, name, None if dry_run else reason)
+    return _purge_or_count(scheduler, name, None if dry_run else reason, by=by)
 
 
-async def _purge_or_count(scheduler: Scheduler, name: str, reason: str | None) -> Answer:
+async def _purge_or_count(scheduler: Scheduler, name: str, reason: str | None, *, by: str | None) -> Answer:
     """Purge a queue, or without a reason count what would be purged; at least, if there are more."""
     if reason is not None:
-        count = await scheduler.queues.purge(name, confirm=name, reason=reason)
+        count = await scheduler.queues.purge(name, confirm=name, reason=reason, by=by)
         line = f"{name}: {counted(count, 'job')} cancelled"
         return Answer(values={"queue": name, "purged": count}, lines=[line])
     found = [queue for queue in await scheduler.queues.list() if queue.name == name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -285,13 +285,21 @@ async def history(scheduler: Scheduler, *, name: str, limit: int) -> Answer:
 
 def _change_row(change: ScheduleChange, now: datetime) -> tuple[str, ...]:
     at = change.at.isoformat(" ", timespec="seconds")
-    detail = ", ".join(f"{name}: {_detail_text(value)}" for name, value in change.detail.items())
-    return at, relative_time(change.at, now), change.who, change.verb, detail
+    return at, relative_time(change.at, now), change.who, change.verb, detail_text(change.detail)
 
 
 def _change_values(change: ScheduleChange) -> object:
-    detail = {name: json_value(value) for name, value in change.detail.items()}
-    return msgspec.to_builtins(replace(change, detail=detail))
+    return msgspec.to_builtins(replace(change, detail=detail_values(change.detail)))
+
+
+def detail_values(detail: Mapping[str, Any]) -> dict[str, object]:
+    """Return the detail of an entry as JSON values."""
+    return {name: json_value(value) for name, value in detail.items()}
+
+
+def detail_text(detail: Mapping[str, Any]) -> str:
+    """Return the detail of an entry in a line."""
+    return ", ".join(f"{name}: {_detail_text(value)}" for name, value in detail.items())
 
 
 def _detail_text(value: Any) -> str:

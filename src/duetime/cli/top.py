@@ -66,7 +66,11 @@ async def read_view(scheduler: Scheduler) -> TopView:
         workers = [replace(worker, running=taken[worker.id]) for worker in workers]
     jobs = await scheduler.jobs.upcoming(limit=_MOST_UPCOMING)
     planned = await scheduler.store.due_schedules(ahead=LONGEST_DURATION, limit=_MOST_UPCOMING)
-    coming = [*map(_stored_run, jobs), *filter(None, map(_planned_run, planned.schedules))]
+    coming = [
+        ComingRun(due_at=job.due_at, task=job.task, queue=job.queue, schedule=job.schedule, job=job.id)
+        for job in jobs
+    ]
+    coming += filter(None, map(_planned_run, planned.schedules))
     return TopView(
         now=to_datetime(planned.now),
         queues=await scheduler.queues.list(),
@@ -74,10 +78,6 @@ async def read_view(scheduler: Scheduler) -> TopView:
         running=running,
         upcoming=sorted(coming, key=lambda run: run.due_at)[:_MOST_UPCOMING],
     )
-
-
-def _stored_run(job: JobRecord) -> ComingRun:
-    return ComingRun(due_at=job.due_at, task=job.task, queue=job.queue, schedule=job.schedule, job=job.id)
 
 
 def _planned_run(schedule: StoredSchedule) -> ComingRun | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import socket
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias, TypeVar, cast, get_args
@@ -15,7 +16,11 @@ import msgspec
 from duetime.cli import output
 from duetime.cli.command import (
     PendingAnswer,
+    answer_command,
+    by_option,
     client_command,
+    connected_store,
+    database_options,
     load_scheduler,
     option,
     store_time,
@@ -23,12 +28,15 @@ from duetime.cli.command import (
 )
 from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
-from duetime.errors import WorkerGone, WorkerNotFound
+from duetime.errors import StoreUnavailable, WorkerGone, WorkerNotFound
+from duetime.model.stored import LiveWorkers
+from duetime.model.urls import redact_text
+from duetime.runtime.identity import host_key, is_gone
 from duetime.runtime.options import worker_options
-from duetime.scheduler.process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.supervisor import supervise
+from duetime.scheduler.worker_process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +56,7 @@ def workers() -> None:
 
     \b
       duetime workers list
+      duetime workers check
       duetime workers pause 7f3a --reason reindexing
       duetime workers stop --all
       duetime workers stacks 7f3a
@@ -113,32 +122,68 @@ async def show(scheduler: Scheduler, *, worker_id: str) -> Answer:
     )
 
 
+@workers.command(short_help="Exit with 0 if a worker is alive on this machine.")
+@click.argument("name", required=False)
+@database_options
+@answer_command
+async def check(*, name: str | None, url: str | None, namespace: str) -> Answer:
+    """Exit with 0 if a worker is alive on this machine, or in this container, and with 1 if none is.
+
+    NAME: only those that were started with this --name. While the database cannot be reached it exits with 0: workers
+    wait for it, and to start them anew would not help.
+
+    \b
+      duetime workers check
+      duetime workers check mail
+    """  # noqa: D301
+    try:
+        async with connected_store(url, namespace, check=True) as store:
+            known = await store.workers()
+    except StoreUnavailable as error:
+        return Answer(values={"pids": None}, lines=[f"cannot tell: {redact_text(str(error))}"])
+    here = (socket.gethostname(), host_key())
+    pids = [
+        one.pid
+        for one in LiveWorkers.of(known).alive
+        if (one.host, one.host_key) == here
+        and name in (None, one.name)
+        and not is_gone(one.pid, one.pid_started)
+    ]
+    alive = f"alive: pid {', '.join(map(str, pids))}" if pids else "no worker is alive here"
+    return Answer(values={"pids": pids}, lines=[alive], code=ExitCode.OK if pids else ExitCode.FAILURE)
+
+
 @workers.command()
 @worker_command
 @click.option("--reason", help="Kept with the worker, for others to read.")
-def pause(scheduler: Scheduler, *, reason: str | None, wait: timedelta) -> SendCommand:
+@by_option
+def pause(scheduler: Scheduler, *, reason: str | None, by: str | None, wait: timedelta) -> SendCommand:
     """Have workers start nothing more; what runs goes on."""
-    return lambda worker: scheduler.workers.pause(worker, reason=reason, wait=wait)
+    return lambda worker: scheduler.workers.pause(worker, reason=reason, by=by, wait=wait)
 
 
 @workers.command()
 @worker_command
-def resume(scheduler: Scheduler, *, wait: timedelta) -> SendCommand:
+@by_option
+def resume(scheduler: Scheduler, *, by: str | None, wait: timedelta) -> SendCommand:
     """Have paused workers start jobs again."""
-    return lambda worker: scheduler.workers.resume(worker, wait=wait)
+    return lambda worker: scheduler.workers.resume(worker, by=by, wait=wait)
 
 
 @workers.command(short_help="Have workers stop as after a signal.")
 @worker_command
 @click.option("--now", is_flag=True, help="Without the grace time: cancel what runs.")
 @click.option("--reason", help="Kept with the command.")
-def stop(scheduler: Scheduler, *, now: bool, reason: str | None, wait: timedelta) -> SendCommand:
+@by_option
+def stop(
+    scheduler: Scheduler, *, now: bool, reason: str | None, by: str | None, wait: timedelta
+) -> SendCommand:
     """Have workers stop as after a signal: running jobs have the grace time to end.
 
     Waits until the workers have begun to stop, not until they have ended. One that is embedded in a program stops
     working, and the program goes on.
     """
-    return lambda worker: scheduler.workers.stop(worker, now=now, reason=reason, wait=wait)
+    return lambda worker: scheduler.workers.stop(worker, now=now, reason=reason, by=by, wait=wait)
 
 
 @workers.command(short_help="Show where threads and tasks of workers stand.")

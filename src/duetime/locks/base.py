@@ -17,18 +17,21 @@ import random
 import socket
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
-from duetime.errors import InvalidDuration, InvalidName, LockLost, LockMisused, LockNotAcquired
+from duetime.errors import InvalidDuration, LockLost, LockMisused, LockNotAcquired
 from duetime.model.ids import new_token
-from duetime.model.text import MAX_NAME, check_text
+from duetime.model.job import Token
+from duetime.model.locks import check_lock_name
 from duetime.model.time import DAY, MILLISECOND, SECOND, Duration, Micros, parse_duration
 from duetime.runtime.loop_thread import LoopThread
+from duetime.runtime.running.run import current_run
 from duetime.runtime.store_clock import boottime
 
 T = TypeVar("T")
@@ -79,7 +82,7 @@ class DistributedLock(ABC):
 
     def __init__(self, name: str, *, ttl: Duration = DEFAULT_TTL, timeout: Duration | None = None) -> None:
         """`ttl`: how long it stays locked if its owner falls silent; `timeout`: how long `with` waits, `None` for ever."""
-        self.name = _check_name(name)
+        self.name = check_lock_name(name)
         self.ttl = _check_ttl(ttl)
         self._timeout = timeout
         self._hold: _Hold | None = None
@@ -96,8 +99,8 @@ class DistributedLock(ABC):
         """Where locks of this name are the same lock."""
 
     @abstractmethod
-    async def try_take(self, *, token: str, holder: str) -> Attempt:
-        """Take the lock in one atomic step if it is free or past its deadline.
+    async def try_take(self, *, token: str, holder: str, instead_of: str | None = None) -> Attempt:
+        """Take the lock in one atomic step if it is free or past its deadline, or the token `instead_of` owns it.
 
         The fence must be larger than any before, also if the lock was forgotten meanwhile.
         """
@@ -124,13 +127,31 @@ class DistributedLock(ABC):
 
     # What users call.
 
-    async def acquire(self, timeout: Duration | None = None) -> bool:
-        """Wait for the lock, and keep it by renewing it; False if it is not free in time, and 0 does not wait."""
-        return await self._acquire(timeout, caller=asyncio.current_task())
+    async def acquire(self, timeout: Duration | None = None, *, renew: bool = True) -> bool:
+        """Wait for the lock, and keep it by renewing it; False if it is not free in time, and 0 does not wait.
+
+        Without `renew` it ends by itself at its deadline.
+        """
+        return await self._acquire(timeout, caller=asyncio.current_task(), renew=renew)
+
+    async def acquire_for_job(self, claim: Token, *, caller: object, on_loss: Callable[[], object]) -> Micros:
+        """Take the lock without waiting, also from an earlier claim of the same job; return how long another one has it yet.
+
+        The worker of that claim is dead or has lost its lease. `on_loss` is called in a thread of ours.
+        """
+        token, holder = ":".join(map(str, claim)), f"{_holder()} job {claim.job_id}"
+        hold, left = await self._try(token, holder)
+        if hold is None and (owner := await self.find_owner()) and _is_earlier(owner.token, claim):
+            hold, left = await self._try(token, holder, instead_of=owner.token)
+        if hold is None:
+            return max(1, left)
+        hold.on_loss = on_loss
+        self._begin(hold, caller)
+        return 0
 
     async def release(self) -> bool:
         """Give the lock back; False if it is not held, or was lost."""
-        return await asyncio.shield(asyncio.ensure_future(self._release()))
+        return await self._release()
 
     async def renew(self) -> bool:
         """Put the deadline off now; False if the lock is not held, or was lost."""
@@ -179,11 +200,12 @@ class DistributedLock(ABC):
         if not released and error is None:
             raise self._loss()
 
-    async def _acquire(self, timeout: Duration | None, *, caller: object) -> bool:
+    async def _acquire(self, timeout: Duration | None, *, caller: object, renew: bool) -> bool:
         waits = None if timeout is None else parse_duration(timeout, what="timeout")
-        if waits != 0 and caller is not None and _callers.get(self._key) is caller:
+        holder = _callers.get(self._key)
+        if waits != 0 and holder is not None and holder in (caller, current_run.get(None)):
             raise LockMisused(
-                f"this task or thread holds lock {self.name!r} already, and would wait for itself"
+                f"this task, thread or job holds lock {self.name!r} already, and would wait for itself"
             )
         token = new_token()
         try:
@@ -193,18 +215,23 @@ class DistributedLock(ABC):
             with suppress(Exception):
                 await self.try_release(token=token)
             raise
-        if taken is None:
-            return False
-        self._begin(taken, caller)
-        return True
+        if taken is not None:
+            self._begin(taken, caller, renew=renew)
+        return taken is not None
+
+    async def _try(
+        self, token: str, holder: str, *, instead_of: str | None = None
+    ) -> tuple[_Hold | None, Micros]:
+        began = boottime()
+        fence, left = await self.try_take(token=token, holder=holder, instead_of=instead_of)
+        return (None if fence is None else _Hold(token=token, fence=fence, deadline=began + self.ttl)), left
 
     async def _take(self, token: str, *, until: Micros | None) -> _Hold | None:
         pause = _FIRST_PAUSE
         while True:
-            began = boottime()
-            fence, left = await self.try_take(token=token, holder=f"{socket.gethostname()}:{os.getpid()}")
-            if fence is not None:
-                return _Hold(token=token, fence=fence, deadline=began + self.ttl)
+            hold, left = await self._try(token, _holder())
+            if hold is not None:
+                return hold
             waits = [left / SECOND, pause * random.uniform(0.5, 1)]
             if until is not None:
                 if boottime() >= until:
@@ -213,11 +240,12 @@ class DistributedLock(ABC):
             await self.await_release(longest=max(0.0, min(waits)))
             pause = min(self.longest_pause, pause * 2)
 
-    def _begin(self, hold: _Hold, caller: object) -> None:
+    def _begin(self, hold: _Hold, caller: object, *, renew: bool = True) -> None:
         self.lost.clear()
         self._fence, self._hold = hold.fence, hold
-        _callers[self._key] = caller
-        _renewals.add(self, hold)
+        if renew:
+            _callers[self._key] = caller
+            _renewals.add(self, hold)
 
     def _end(self, hold: _Hold) -> bool:
         """Hold it no more; False if that was so already."""
@@ -247,7 +275,9 @@ class DistributedLock(ABC):
             log.warning("lock %s was lost: it was not renewed in time (%s)", self.name, problem)
             self._lost_hold = hold
             self.lost.set()
-            hold.end_block()
+            # The loop may be closed by now.
+            with suppress(RuntimeError):
+                hold.on_loss()
         return False
 
     def _held(self) -> _Hold | None:
@@ -257,7 +287,14 @@ class DistributedLock(ABC):
 
     async def _release(self) -> bool:
         hold = self._held()
-        return hold is not None and self._end(hold) and await self.try_release(token=hold.token)
+        if hold is None or not self._end(hold):
+            return False
+        try:
+            return await self.try_release(token=hold.token)
+        except asyncio.CancelledError:
+            # Elsewhere, since this loop may be about to end.
+            asyncio.run_coroutine_threadsafe(self.try_release(token=hold.token), _renewals.thread.loop())
+            raise
 
     async def _renew(self) -> bool:
         return (hold := self._held()) is not None and await self._extend(hold)
@@ -290,9 +327,9 @@ class BlockingLock:
         """As that of the lock."""
         return self._lock.held
 
-    def acquire(self, timeout: Duration | None = None) -> bool:
-        """Wait for the lock, and keep it by renewing it; False if it is not free in time, and 0 does not wait."""
-        return self._run(self._lock._acquire(timeout, caller=threading.current_thread()))
+    def acquire(self, timeout: Duration | None = None, *, renew: bool = True) -> bool:
+        """As that of the lock."""
+        return self._run(self._lock._acquire(timeout, caller=threading.current_thread(), renew=renew))
 
     def release(self) -> bool:
         """Give the lock back; False if it is not held, or was lost."""
@@ -334,6 +371,8 @@ class _Hold:
     deadline: Micros
     """By this process's clock: the owner gives up no later than others may take over."""
     pid: int = field(default_factory=os.getpid)
+    on_loss: Callable[[], object] = lambda: None
+    """Called in the thread that renews."""
     _task: asyncio.Task[Any] | None = None
     _cancelling: int = 0
     _ended: bool = False
@@ -341,13 +380,7 @@ class _Hold:
     def guard(self, task: asyncio.Task[Any]) -> None:
         """Cancel this task's block if the lock is lost."""
         self._task, self._cancelling = task, task.cancelling()
-
-    def end_block(self) -> None:
-        """Cancel the block, from another thread."""
-        if self._task is not None:
-            # The loop may be closed by now.
-            with suppress(RuntimeError):
-                self._task.get_loop().call_soon_threadsafe(self._cancel)
+        self.on_loss = partial(task.get_loop().call_soon_threadsafe, self._cancel)
 
     def ended_block(self) -> bool:
         """Whether the block was cancelled by the loss alone; asked once, by the task itself."""
@@ -420,11 +453,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_callers.clear)
 
 
-def _check_name(name: str) -> str:
-    check_text(name, what="lock name")
-    if not 0 < len(name) <= MAX_NAME:
-        raise InvalidName(f"a lock name has from 1 to {MAX_NAME} characters, not {len(name)}")
-    return name
+def _holder() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def _is_earlier(token: str, claim: Token) -> bool:
+    """Whether a token is that of an earlier claim of the same job; those of others have no job in them."""
+    job, *rest = token.split(":")
+    return job == claim.job_id and int(rest[0]) < claim.fence
 
 
 def _check_ttl(ttl: Duration) -> Micros:

@@ -55,11 +55,11 @@ class FileLock(DistributedLock):
         """The folder."""
         return self._folder
 
-    async def try_take(self, *, token: str, holder: str) -> Attempt:
+    async def try_take(self, *, token: str, holder: str, instead_of: str | None = None) -> Attempt:
         """Write us down as the owner, unless the last one is alive and in time."""
         async with self._locked() as file:
             last = file.read()
-            if last is not None and not last.is_over():
+            if last is not None and last.token != instead_of and not last.is_over():
                 return Attempt(None, last.deadline - boottime())
             now = _now()
             fence = now if last is None else max(last.fence + 1, now)

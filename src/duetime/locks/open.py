@@ -16,7 +16,8 @@ from duetime.model.time import Duration
 from duetime.model.urls import scheme_of
 from duetime.stores.open import open_store
 
-_stores: Final[dict[tuple[str, str], StoredLocks]] = {}
+_stores: Final[dict[str, StoredLocks]] = {}
+"""By place."""
 _stores_lock: Final = threading.Lock()
 
 
@@ -50,11 +51,10 @@ def stored_locks(url: str, *, namespace: str) -> StoredLocks:
     if url in {"sqlite://", "sqlite:///", "sqlite:///:memory:"}:
         raise ConfigError("a lock in memory is shared with no other process; name a file: sqlite:///locks.db")
     with _stores_lock:
-        key = (url, namespace)
-        if key not in _stores:
-            place = place_of(url, namespace=namespace)
-            _stores[key] = StoredLocks(place, lambda: open_store(url, namespace=namespace))
-        return _stores[key]
+        place = place_of(url, namespace=namespace)
+        if place not in _stores:
+            _stores[place] = StoredLocks(place, lambda: open_store(url, namespace=namespace))
+        return _stores[place]
 
 
 def place_of(url: str, *, namespace: str) -> str:

@@ -13,6 +13,7 @@ from duetime.model.time import Duration, to_datetime
 from duetime.stores.base import Store, StoredLock
 
 _PAUSE_AFTER_FAILURE = 1.0
+_PAUSE_AFTER_VAGUE_HINT = 0.02
 
 
 class StoredLocks:
@@ -115,15 +116,21 @@ class _OpenStore:
                     await event.wait()
         finally:
             self._waiting[name].discard(event)
+            if not self._waiting[name]:
+                del self._waiting[name]
 
     async def _listen(self) -> None:
         while True:
             # Without hints, the pauses between tries decide.
             with suppress(StoreError):
                 async for hint in self.store.wakeups():
-                    names = [hint.name] if hint.kind == "lock" else list(self._waiting)
-                    for event in [event for name in names for event in self._waiting.get(name, ())]:
-                        event.set()
+                    if hint.kind in {"lock", "any"}:
+                        for name in [hint.name] if hint.kind == "lock" else list(self._waiting):
+                            for event in self._waiting.get(name, ()):
+                                event.set()
+                    if hint.kind == "any":
+                        # There may be one with every commit.
+                        await asyncio.sleep(_PAUSE_AFTER_VAGUE_HINT)
             await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
 
@@ -141,12 +148,11 @@ class StoreLock(DistributedLock):
         """The store."""
         return self._locks.place
 
-    async def try_take(self, *, token: str, holder: str) -> Attempt:
+    async def try_take(self, *, token: str, holder: str, instead_of: str | None = None) -> Attempt:
         """Take it in one conditional statement."""
+        store = (await self._locks.reach()).store
         return Attempt(
-            *await (await self._locks.reach()).store.take_lock(
-                self.name, token=token, holder=holder, ttl=self.ttl
-            )
+            *await store.take_lock(self.name, token=token, holder=holder, ttl=self.ttl, instead_of=instead_of)
         )
 
     async def try_extend(self, *, token: str) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from duetime.model.ids import new_job_id
 from duetime.model.text import shown
@@ -33,6 +34,31 @@ class StoredAuditEntry(AuditEntry):
     """Something that was done."""
 
     at: Instant
+
+
+Noted: TypeAlias = Mapping[str, AuditEntry]
+"""What is to be noted of each thing that is changed, by its id."""
+NOTHING_NOTED: Final[Noted] = MappingProxyType({})
+
+
+class Subject(NamedTuple):
+    """What an entry is about."""
+
+    kind: str
+    """`schedule`, `job`, `queue`, `worker` or `copy`."""
+    name: str
+
+    def target(self) -> str:
+        """Return what is stored: of a schedule its name; what stands in brackets is the name of none."""
+        return self.name if self.kind == "schedule" else f"[{self.kind} {self.name}]"
+
+    @classmethod
+    def of(cls, target: str) -> Subject:
+        """Read what was stored."""
+        if not target.startswith("["):
+            return cls("schedule", target)
+        kind, _, name = target[1:].removesuffix("]").partition(" ")
+        return cls(kind, name)
 
 
 def read_detail(text: str | None) -> Mapping[str, Any]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
 
 from duetime.errors import InvalidOption
+from duetime.model.headers import overlay_headers
 from duetime.model.ids import new_job_id
 from duetime.model.job import FIRST_PRIORITY, LAST_PRIORITY, JobId, JobTerms, NewJob, OnCrash, split_tags
+from duetime.model.secrets import MASK, mask_arguments, masks_result
 from duetime.model.states import State
 from duetime.model.text import MAX_READ, check_name, is_deeper, shown
 from duetime.model.time import to_datetime
@@ -107,11 +109,14 @@ def overlay(defaults: str | None, own: str | None) -> str | None:
 
 
 def call_back(job: StoredJob) -> NewJob | None:
-    """Return the callback job for a job that has ended; it has no callbacks itself, so chains end."""
+    """Return the callback job for a job that has ended, with its headers; it has no callbacks itself, so chains end."""
     try:
         spec = json.loads(job.callbacks or "{}").get(_CALLED.get(job.state))
         if spec is None:
             return None
+        terms = JobTerms.from_text(spec["terms"])
+        if job.headers is not None:
+            terms = replace(terms, headers=overlay_headers(terms.headers, job.headers))
         new = NewJob(
             id=new_job_id(),
             task=check_name(spec["task"], what="task"),
@@ -119,7 +124,7 @@ def call_back(job: StoredJob) -> NewJob | None:
             queue=check_name(spec["queue"], what="queue"),
             priority=spec["priority"],
             on_crash=spec["on_crash"],
-            terms=JobTerms.from_text(spec["terms"]),
+            terms=terms,
             parent=job.id,
         )
         sound = FIRST_PRIORITY <= new.priority <= LAST_PRIORITY and new.on_crash in get_args(OnCrash)
@@ -144,11 +149,17 @@ def _bind(option: str, target: Any, owner: object | None) -> dict[str, object] |
 def _ended(job: StoredJob) -> dict[str, object]:
     """Return the fields of an `Ended` as JSON values."""
     return {name: getattr(job, name) for name in _AS_STORED} | {
-        "arguments": _loose(job.payload),
-        "result": None if job.result is None else _loose(job.result),
+        "arguments": mask_arguments(_loose(job.payload), job.secret),
+        "result": _result(job),
         "finished_at": to_datetime(job.finished_at or 0).isoformat(),
         "tags": split_tags(job.tags),
     }
+
+
+def _result(job: StoredJob) -> object:
+    if job.result is None:
+        return None
+    return MASK if masks_result(job.secret) else _loose(job.result)
 
 
 def _loose(text: str) -> object:

@@ -68,6 +68,15 @@ def first_id_of(moment: Instant) -> str:
     return f"{max(0, min(moment // MILLISECOND, time.time_ns() // 1_000_000) - _SLACK_MS):012x}"
 
 
+def last_id_of(moment: Instant, *, now: Instant) -> str | None:
+    """Return an id that is larger than those of all jobs enqueued before then; `None` where that cannot be told.
+
+    `now` is the time of the store, which may be far from that of the processes that make ids.
+    """
+    made_ms, now_ms = time.time_ns() // 1_000_000, now // MILLISECOND
+    return None if abs(made_ms - now_ms) > _SLACK_MS // 2 else f"{moment // MILLISECOND + _SLACK_MS:012x}"
+
+
 def new_token() -> str:
     """Return 128 random bits in hexadecimal: a claim id or a worker id."""
     return os.urandom(16).hex()

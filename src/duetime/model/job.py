@@ -33,6 +33,10 @@ class JobTerms:
     """How long the result is kept after success: `None` as long as the record, 0 not at all, or `FOREVER`."""
     failure_ttl: Micros | None = None
     """The same for the error of a job that failed."""
+    headers: str | None = None
+    """Texts by name that go along, as JSON."""
+    secret: str | None = None
+    """The arguments that are masked where they are shown, as `join_tags` writes their names; `return` is the result."""
 
     def to_text(self) -> str | None:
         """Return what a schedule stores, `None` when there is nothing to say."""
@@ -59,7 +63,7 @@ class JobTerms:
 _TERM_NAMES: Final = frozenset(one.name for one in fields(JobTerms))
 _TERM_TYPES: Final = {
     **dict.fromkeys(_TERM_NAMES, (int, NoneType)),
-    **dict.fromkeys(("callbacks", "gate"), (str, NoneType)),
+    **dict.fromkeys(("callbacks", "gate", "headers", "secret"), (str, NoneType)),
     "tags": (tuple,),
 }
 NO_TERMS: Final = JobTerms()
@@ -170,6 +174,8 @@ class JobEdit(NamedTuple):
     payload: str | None = None
     gate: str | None = None
     """The gate of a job with the new payload; without one it stays as it is."""
+    if_due_at: Instant | None = None
+    """Leave a job alone that is not due then."""
 
 
 SOON: Final[Micros] = MINUTE
@@ -232,6 +238,7 @@ class Claim(NamedTuple):
     expires_at: Instant | None = None
     result_ttl: Micros | None = None
     failure_ttl: Micros | None = None
+    headers: str | None = None
     gate: str | None = None
     queue_limited: bool = False
     """Whether a limit of its queue let it through."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -106,6 +107,10 @@ class Failed:
     """Whether trying again cannot help, as with a row that cannot be decoded."""
     wait: Micros | None = None
     """How long to wait before the next try; `None` leaves it to the task's policy."""
+    error_type: str | None = None
+    """The dotted name of the exception's class."""
+    place: str | None = None
+    """Where it comes from: a module and a function."""
     cause: BaseException | None = field(default=None, compare=False, repr=False)
     """What was raised, if that was in this process; for the log only."""
 
@@ -136,6 +141,9 @@ class Released:
     """The claim goes back unused; it costs neither an attempt nor a crash."""
 
     wait: Micros = 0
+    until: Instant | None = None
+    """When the job is due again, if not after a `wait`."""
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +185,9 @@ class Settlement(NamedTuple):
     result_error: str | None = None
     error: str | None = None
     traceback: str | None = None
+    error_type: str | None = None
+    fingerprint: str | None = None
+    """Equal for failures of one task that are of one kind and come from one place."""
     reason: str | None = None
     attempt: str | None = None
     """The outcome for a row of its own, when the try ends without ending the job."""
@@ -336,7 +347,8 @@ def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.R
             if ways.too_late(due_at):
                 made = ways.end._replace(state=State.SKIPPED, reason=_EXPIRED)
         case Released():
-            made = ways.back._replace(due_at=ways.now + outcome.wait if outcome.wait else None)
+            again_at = ways.now + outcome.wait if outcome.wait else outcome.until
+            made = ways.back._replace(due_at=again_at, reason=outcome.reason)
         case Interrupted() if ways.claim.on_crash == "fail":
             made = ways.end._replace(state=State.CANCELLED, reason=outcome.reason)
         case Interrupted():
@@ -350,7 +362,14 @@ def _decide(ways: _Ways, outcome: _NoSuccess, policy: RetryPolicy, rng: random.R
 def _decide_failure(ways: _Ways, outcome: Failed, policy: RetryPolicy, rng: random.Random) -> Settlement:
     failures = ways.claim.failures + 1
     allowed = policy.retries if ways.claim.retries is None else ways.claim.retries
-    tried: dict[str, Any] = {"error": outcome.error, "traceback": outcome.traceback, "failures": failures}
+    kind = outcome.error_type or outcome.reason
+    tried: dict[str, Any] = {
+        "error": outcome.error,
+        "traceback": outcome.traceback,
+        "error_type": outcome.error_type,
+        "fingerprint": fingerprint_of(ways.claim.task, kind, outcome.place),
+        "failures": failures,
+    }
     if outcome.final or failures > allowed:
         return ways.end._replace(state=State.FAILED, reason=outcome.reason, **tried)
     wait, problem = (outcome.wait, "") if outcome.wait is not None else _retry_wait(policy, failures, rng)
@@ -359,6 +378,12 @@ def _decide_failure(ways: _Ways, outcome: Failed, policy: RetryPolicy, rng: rand
     if ways.too_late(due_at):
         return ways.end._replace(state=State.FAILED, reason=_EXPIRED, **tried)
     return ways.back._replace(due_at=due_at, attempt=outcome.reason, **tried)
+
+
+def fingerprint_of(task: str, kind: str, place: str | None = None) -> str:
+    """Return a short text that is the same for failures of a kind, whatever their message and their line."""
+    text = "\n".join((task, kind, place or ""))
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
 def _retry_wait(policy: RetryPolicy, failures: int, rng: random.Random) -> tuple[Micros, str]:
@@ -386,6 +411,7 @@ def _decide_crash(ways: _Ways, outcome: Crashed) -> Settlement:
     crashes = claim.crashes + 1
     error = f"worker {outcome.worker} died while the job ran"
     tried: dict[str, Any] = {"worker": outcome.worker, "crashes": crashes, "blames": blames}
+    tried["fingerprint"] = fingerprint_of(claim.task, "crashed")
     poison = outcome.blamed and is_poison(crashes=crashes, blames=blames)
     if poison and claim.on_crash != "fail":
         error = f"{crashes} workers died around this job, {blames} of them with it as the only suspect; it is not tried again"

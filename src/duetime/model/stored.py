@@ -59,7 +59,11 @@ class StoredJob:
     expires_at: Instant | None = None
     result_ttl: Micros | None = None
     failure_ttl: Micros | None = None
+    headers: str | None = None
     gate: str | None = None
+    error_type: str | None = None
+    fingerprint: str | None = None
+    secret: str | None = None
     progress: float | None = None
     progress_note: str | None = None
 
@@ -92,6 +96,8 @@ class StoredAttempt:
     outcome: str
     error: str | None
     traceback: str | None
+    error_type: str | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +137,13 @@ class LiveWorkers:
         """Return those that work on a queue."""
         return [worker for worker in self.alive if queue in worker.queues]
 
+    def knowing(self, task: str) -> list[StoredWorker]:
+        """Return those that can run a task."""
+        return [worker for worker in self.alive if task in worker.tasks]
+
     def knows(self, task: str) -> bool | None:
         """Return whether one of them can run a task; `None` if none of them runs jobs."""
-        return any(task in worker.tasks for worker in self.alive) if self.queues else None
+        return bool(self.knowing(task)) if self.queues else None
 
 
 def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
@@ -146,6 +156,8 @@ def job_once_more(old: StoredJob, options: JobOptions) -> NewJob:
         gate=old.gate,
         result_ttl=old.result_ttl,
         failure_ttl=old.failure_ttl,
+        headers=old.headers,
+        secret=old.secret,
     )
     return NewJob(
         id=new_job_id(),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypedDict, get_args
 
 from duetime.errors import InvalidOption
 from duetime.model.callbacks import GivenCallback, bind_callbacks, overlay
+from duetime.model.headers import check_headers, headers_to_text, overlay_headers
 from duetime.model.job import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
@@ -20,9 +21,12 @@ from duetime.model.job import (
     JobTerms,
     Key,
     OnCrash,
+    join_tags,
 )
 from duetime.model.limits import Gate, Limit, Rate, gate
+from duetime.model.locks import LockTemplate, lock_template
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
+from duetime.model.secrets import check_secret
 from duetime.model.text import check_choice, check_name, check_whole, shown
 from duetime.model.time import Duration, Instant, Micros, from_datetime, parse_duration
 
@@ -45,6 +49,8 @@ class TaskOptions:
     """Whether it runs in a child process."""
     gate: Gate | None = None
     """The limits of the task, over all workers."""
+    lock: LockTemplate | None = None
+    """What a job holds while it runs."""
     terms: JobTerms = NO_TERMS
 
 
@@ -54,6 +60,7 @@ class CommonOptionValues(TypedDict, total=False):
     queue: str
     priority: int
     tags: Sequence[str]
+    headers: Mapping[str, str]
     result_ttl: Duration | None
     failure_ttl: Duration | None
     on_success: GivenCallback
@@ -62,7 +69,7 @@ class CommonOptionValues(TypedDict, total=False):
 
 
 class TaskOptionValues(CommonOptionValues, total=False):
-    """What users may write in `scheduler.task(...)` besides the name."""
+    """What users may write in `scheduler.task(...)` apart from the name."""
 
     retries: Retries
     timeout: Duration | None
@@ -71,13 +78,16 @@ class TaskOptionValues(CommonOptionValues, total=False):
     cpu: bool
     limit: int | Limit | None
     rate: str | Rate | None
+    lock: str | None
     expires: Duration | None
+    secret: Collection[str]
 
 
 def task_options(values: TaskOptionValues, *, owner: object | None = None) -> TaskOptions:
     """Check what a user wrote for a task; callbacks must be of the same owner, if one is given."""
     check_known(values, TaskOptionValues.__optional_keys__)
     timeout = values.get("timeout")
+    hidden = join_tags(check_secret(values.get("secret", ())))
     callbacks = overlay(None, bind_callbacks(values, owner=owner))
     return TaskOptions(
         queue=check_name(values.get("queue", DEFAULT_QUEUE), what="queue"),
@@ -88,13 +98,14 @@ def task_options(values: TaskOptionValues, *, owner: object | None = None) -> Ta
         cancel_grace=parse_duration(values.get("cancel_grace", 0), what="cancel_grace"),
         cpu=check_cpu(values.get("cpu", False)),
         gate=gate(values.get("limit"), values.get("rate")),
-        terms=_terms(values, values.get("expires"), callbacks),
+        lock=lock_template(values.get("lock")),
+        terms=_terms(values, values.get("expires"), callbacks, hidden),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What one request asks for besides its arguments; `None` leaves it to the task."""
+    """What one request asks for apart from its arguments; `None` leaves it to the task."""
 
     delay: Micros = 0
     at: Instant | None = None
@@ -107,7 +118,7 @@ class JobOptions:
     tx: object | None = None
     """The caller's own transaction, as the store knows it."""
     terms: JobTerms = NO_TERMS
-    """What they say replaces what the task says; tags are added to those of the task."""
+    """What they say replaces what the task says; tags and headers are added to those of the task."""
 
     def over(self, defaults: JobTerms) -> JobTerms:
         """Return the terms of a job with these options."""
@@ -117,6 +128,7 @@ class JobOptions:
         said = {name: value for name in own.__slots__ if (value := getattr(own, name)) not in (None, ())}
         said["tags"] = _few_tags((*defaults.tags, *own.tags))
         said["callbacks"] = overlay(defaults.callbacks, own.callbacks)
+        said["headers"] = check_headers(overlay_headers(defaults.headers, own.headers))
         return replace(defaults, **said)
 
 
@@ -160,13 +172,17 @@ def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobO
     )
 
 
-def _terms(values: CommonOptionValues, expires: Duration | None, callbacks: str | None) -> JobTerms:
+def _terms(
+    values: CommonOptionValues, expires: Duration | None, callbacks: str | None, secret: str | None = None
+) -> JobTerms:
     terms = JobTerms(
         expires=None if expires is None else parse_duration(expires, what="expires"),
         tags=check_tags(values.get("tags", ())),
         callbacks=callbacks,
         result_ttl=_ttl(values, "result_ttl"),
         failure_ttl=_ttl(values, "failure_ttl"),
+        headers=headers_to_text(values["headers"]) if "headers" in values else None,
+        secret=secret,
     )
     return NO_TERMS if terms == NO_TERMS else terms
 

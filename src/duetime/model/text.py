@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, Final, TypeAlias
 
@@ -38,6 +38,12 @@ def one_line(text: str) -> str:
 def counted(count: float, noun: str) -> str:
     """Return a number with what it counts: `1 job`, `2 jobs`."""
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def ordinal(number: int) -> str:
+    """Return a number as a place in a row: `1st`, `22nd`."""
+    suffix = "th" if number % 100 // 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{suffix}"
 
 
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
@@ -192,6 +198,10 @@ ORDINALS = ("", "first", "second", "third", "fourth", "fifth")
 
 _MOST_TIMES = 4
 _SHORTEST_RUN = 3
+_ENDLESS = 1_000_000
+
+Run: TypeAlias = tuple[int, int]
+"""The first and the last of whole numbers in a row."""
 
 
 def join_words(words: Sequence[str], *, word: str = "and") -> str:
@@ -199,11 +209,31 @@ def join_words(words: Sequence[str], *, word: str = "and") -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {word} {words[-1]}"
 
 
-def names_in_words(values: Sequence[int], names: Sequence[str]) -> str:
-    """Name the values, three or more in a row as a range."""
-    if len(values) >= _SHORTEST_RUN and [*values] == [*range(values[0], values[-1] + 1)]:
-        return f"{names[values[0]]} to {names[values[-1]]}"
-    return join_words([names[value] for value in values])
+def runs_of(values: Sequence[int], size: int) -> list[Run]:
+    """Return the runs in ordered values; the first value follows the last if that lies `size` behind it."""
+    runs: list[Run] = []
+    for value in values:
+        if runs and value == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], value)
+        else:
+            runs.append((value, value))
+    if len(runs) > 1 and values[-1] - values[0] == size - 1:
+        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
+    return runs
+
+
+def is_long(run: Run, size: int) -> bool:
+    """Whether a run has three values or more."""
+    return (run[1] - run[0]) % size + 1 >= _SHORTEST_RUN
+
+
+def list_in_words(values: Sequence[int], say: Callable[[int], str], *, size: int = _ENDLESS) -> str:
+    """Join values in words, with three or more in a row as a range."""
+    words: list[str] = []
+    for run in runs_of(values, size):
+        ends = [*map(say, dict.fromkeys(run))]
+        words += [" to ".join(ends)] if is_long(run, size) else ends
+    return join_words(words)
 
 
 def times_in_words(hours: Sequence[int], minutes: Sequence[int], seconds: Sequence[int]) -> str | None:

@@ -44,6 +44,7 @@ class WorkerOptions:
     grace: Micros = 30 * SECOND
     """How long running jobs may go on when the worker is asked to stop."""
     lease: Micros = 30 * SECOND
+    """How long jobs stay the worker's if it falls silent; a heartbeat comes every third of it."""
     window: Micros = 500 * MILLISECOND
     """How far ahead of their due time jobs are claimed."""
     retention: Micros | None = DEFAULT_RETENTION

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -10,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from duetime.errors import StoreLost
+from duetime.errors import StoreError, StoreLost
 from duetime.model.events import EventKind
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import Cancelled, Interrupted
@@ -22,22 +23,25 @@ from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.running.executor import Executor, Middleware, ThreadRunner
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.job_locks import JobLocks, MakeLock
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
-from duetime.runtime.service import FleetPacing, Service, ServiceHealth, WorkerContext
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes
 from duetime.runtime.store_clock import StoreClock
+from duetime.runtime.upkeep.announcing import TaskAnnouncer
 from duetime.runtime.upkeep.commands import AnyTask, describe_stacks
 from duetime.runtime.upkeep.firing import Declarations, ScheduleFirer, ScheduleParker
+from duetime.runtime.upkeep.hint_listener import ChangeWatch, HintListener
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.runtime.upkeep.lease import LeaseTiming, PulseThread
-from duetime.runtime.upkeep.notices import ChangeWatch, HintListener
-from duetime.runtime.upkeep.queues import QueueWatch
+from duetime.runtime.upkeep.queue_watch import QueueWatch
 from duetime.stores.base import Hint, Pulse, Store
 
 if TYPE_CHECKING:
@@ -60,18 +64,23 @@ class Worker:
         handlers: Mapping[str, Handler],
         options: WorkerOptions,
         *,
+        make_lock: MakeLock,
         middleware: Sequence[Middleware] = (),
         events: Events | None = None,
         declared: Declarations | None = None,
         where: Callable[[], str] = lambda: "a store",
         lead: Worker | None = None,
     ) -> None:
-        """`where` names the store in the log; `lead` works on the last store of a hybrid, and shares its id, slots and children."""
+        """`make_lock` returns the lock of a name, for tasks that run under one; `where` names the store in the log.
+
+        `lead` works on the last store of a hybrid, and shares its id, its slots and its children.
+        """
         self.options = options
         self.whole: Worker | WorkerGroup = self
         """Who obeys commands, and ends: this worker, or the group that it belongs to."""
         self._lead = lead
         self._where = where
+        self._make_lock = make_lock
         self._middleware = middleware
         self._events = Events() if events is None else events
         self.health = ServiceHealth(self.lose_store)
@@ -111,6 +120,10 @@ class Worker:
             if self._lead is None:
                 await self.children.close()
             raise
+        if self.options.jobs and self._lead is None:
+            # Before the services begin, which together ask for as many connections as there are. It is tried again later.
+            with contextlib.suppress(*DATABASE_DOWN):
+                await self._announcer.announce()
         self._running = True
         self._outcomes.start()
         if self.options.capture_logs:
@@ -361,8 +374,14 @@ class Worker:
         self._outcomes = Outcomes(context, self._events)
         executor = Executor(self._handlers, self._threads, self.children, middleware=self._middleware)
         lender = TransactionLender(context, self._loop) if self._lead is None else None
+        self._job_locks = JobLocks(context, self._make_lock, self._outcomes.settler)
         self._dispatcher = Dispatcher(
-            context, executor=executor, outcomes=self._outcomes, slots=slots, lender=lender
+            context,
+            executor=executor,
+            outcomes=self._outcomes,
+            slots=slots,
+            lender=lender,
+            locks=self._job_locks,
         )
         self._fetcher = self._make_fetcher()
         self._dispatcher.on_free = self.whole.slot_freed
@@ -428,6 +447,7 @@ class Worker:
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
+        self._announcer = TaskAnnouncer(self._context)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)
@@ -440,6 +460,8 @@ class Worker:
                 queue: names for queue, names in self._named_queues().items() if queue not in options.queues
             }
             self._intake.append(QueueWatch(self._context, left_out=left_out))
+        if options.jobs and self._lead is None:
+            self._intake.append(self._announcer)
         self._pulse = PulseThread(self._context, store=store.sibling(), listener=self, on_hang=self._hang)
         self._changes = ChangeWatch(
             self._context,
@@ -452,7 +474,11 @@ class Worker:
     async def _sign_off(self) -> None:
         await self._dispatcher.drained()
         # Where the store is lost, waiting is in vain.
-        await self._outcomes.stop(timeout=DRAIN_TIMEOUT if self.lost is None else 0)
+        timeout = DRAIN_TIMEOUT if self.lost is None else 0
+        with contextlib.suppress(TimeoutError, StoreError):
+            async with asyncio.timeout(timeout):
+                await self._job_locks.close()
+        await self._outcomes.stop(timeout=timeout)
         if self._ignore_logs is not None:
             self._ignore_logs()
         self._threads.close()

@@ -58,38 +58,34 @@ class ExplanationLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation:
-    """What happened to a job, and what it waits for."""
-
-    job_id: JobId
+class _Explanation:
     lines: tuple[ExplanationLine, ...]
 
     def __str__(self) -> str:
-        return "\n".join(str(line) for line in self.lines)
+        return "\n".join(map(str, self.lines))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduleExplanation:
+class Explanation(_Explanation):
+    """What happened to a job, and what it waits for."""
+
+    job_id: JobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleExplanation(_Explanation):
     """How a schedule stands, or what became of it at some time, and why."""
 
     schedule: str
     tz: str
     """The zone that its times are told in, and that a time without a zone was taken for."""
-    lines: tuple[ExplanationLine, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(str(line) for line in self.lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerExplanation:
+class WorkerExplanation(_Explanation):
     """What a worker was told and has come to, and what keeps it from taking jobs."""
 
     worker_id: WorkerId
-    lines: tuple[ExplanationLine, ...]
-
-    def __str__(self) -> str:
-        return "\n".join(str(line) for line in self.lines)
 
 
 async def explain_worker(store: Store, worker_id: WorkerId) -> WorkerExplanation:

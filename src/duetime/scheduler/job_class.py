@@ -225,7 +225,7 @@ def _as_function(cls: type[Job]) -> Callable[..., Any]:
 
 
 def _check_run(cls: type[Job], run: Callable[..., Any]) -> inspect.Signature:
-    """Return what `run` takes besides the instance, or raise `InvalidTask` saying why it cannot be called."""
+    """Return what `run` takes apart from the instance, or raise `InvalidTask` saying why it cannot be called."""
     check_function(run, name="run")
     signature = inspect.signature(run)
     parameters = list(signature.parameters.values())

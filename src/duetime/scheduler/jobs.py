@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, TypedDict, TypeVar, Unpack, cast
+from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
-from duetime.errors import InvalidArguments, InvalidCursor, InvalidOption, JobActive, JobEnded
-from duetime.model.ids import GivenId, new_job_id, read_id
+from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobEnded
+from duetime.model.audit import AuditEntry
+from duetime.model.ids import GivenId, last_id_of, new_job_id, read_id
 from duetime.model.job import JobEdit, JobId, JobKind
 from duetime.model.limits import gate_schedule
 from duetime.model.queues import Registry
@@ -36,9 +37,12 @@ from duetime.model.worker import CommandKind, NewCommand
 from duetime.runtime.codec.json_values import ENCODE_ERRORS, encode_in_order
 from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler
+from duetime.scheduler.announced import find_handler
+from duetime.scheduler.audit import actor_name, entries_about_jobs, entry_about
 from duetime.scheduler.explanations import Explanation, explain_job
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_job, find_task, growing_pauses, job_not_found
+from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
+from duetime.scheduler.pages import Page, read_cursor, write_cursor
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, json_or_text
 from duetime.scheduler.task import Call, EnqueueClient, call_arguments
 from duetime.stores.base import (
@@ -51,20 +55,21 @@ from duetime.stores.base import (
     Store,
 )
 
-T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
 G = TypeVar("G", bound=GivenId)
 
 _DEFAULT_PAGE: Final = 50
-_CURSOR_MARK: Final = "jobs:"
-"""What tells a cursor from other text."""
+_TIMES: Final[Sequence[Literal["since", "until"]]] = ("since", "until")
+_KIND: Final = "jobs"
+"""Of cursors."""
 
 
 class JobCriteria(TypedDict, total=False):
     """What users may write to say which jobs they mean."""
 
     task: str | None
-    state: State | str | None
+    state: State | str | Collection[State | str] | None
+    """One, or several of which any will do."""
     registry: Registry | str | None
     queue: str | None
     schedule: str | None
@@ -73,6 +78,8 @@ class JobCriteria(TypedDict, total=False):
     tag: str | None
     since: datetime | Duration | None
     """The earliest time of enqueueing; a duration counts back from now."""
+    until: datetime | Duration | None
+    """When they were enqueued before; a duration counts back from now."""
 
 
 class JobQuery(JobCriteria, total=False):
@@ -83,7 +90,7 @@ class JobQuery(JobCriteria, total=False):
 
 
 class JobEditValues(TypedDict, total=False):
-    """What users may write in `scheduler.jobs.edit(...)` besides arguments."""
+    """What users may write in `scheduler.jobs.edit(...)` apart from arguments."""
 
     at: datetime
     delay: Duration
@@ -103,15 +110,6 @@ class DeletedJobs(NamedTuple):
     """How many stayed because a worker has them."""
 
 
-class Page(list[T]):
-    """A list that knows where the next one begins."""
-
-    def __init__(self, items: Iterable[T] = (), *, cursor: str | None = None) -> None:
-        super().__init__(items)
-        self.cursor = cursor
-        """What to pass for the next page; `None` after the last."""
-
-
 def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
     """Check what a user asked for."""
     check_known(query, JobQuery.__optional_keys__)
@@ -119,14 +117,18 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
     for name, asked in named.items():
         if asked is not None and not check_text(asked, what=name):
             raise InvalidOption(f"{name} is empty; leave it out for jobs of any {name}")
-    since, cursor = query.get("since"), query.get("cursor")
+    since, until = (_instant(query.get(name), now, what=name) for name in _TIMES)
+    cursor, newest = query.get("cursor"), None if until is None else last_id_of(until, now=now)
+    bounds = [] if newest is None else [newest]
+    bounds += [] if cursor is None else [read_cursor(_KIND, cursor)]
     return JobFilter(
         **named,
-        state=_enum_value(State, query.get("state"), what="state"),
+        states=_states(query.get("state")),
         registry=_enum_value(Registry, query.get("registry"), what="registry"),
         kind=_enum_value(JobKind, query.get("kind"), what="kind"),
-        since=None if since is None else _since_instant(since, now),
-        before=None if cursor is None else read_cursor(cursor),
+        since=since,
+        until=until,
+        before=min(bounds, default=None),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
     )
 
@@ -150,17 +152,18 @@ def _was_given(job: StoredJob, wanted: Mapping[str, bytes]) -> bool:
     return found.keys() >= wanted.keys() and _as_json({name: found[name] for name in wanted}) == wanted
 
 
-def read_cursor(cursor: str) -> JobId:
-    """Return the job that a page begins behind, or raise `InvalidCursor`."""
-    if not isinstance(cursor, str) or not cursor.startswith(_CURSOR_MARK):
-        raise InvalidCursor(f"{shown(cursor)} is not a cursor; pass the `cursor` of the page before as it is")
-    return check_text(cursor.removeprefix(_CURSOR_MARK), what="cursor")
+def _instant(given: datetime | Duration | None, now: Instant, *, what: str) -> Instant | None:
+    if given is None or isinstance(given, datetime):
+        return None if given is None else from_datetime(given, what=what)
+    return max(0, now - parse_duration(given, what=what))
 
 
-def _since_instant(since: datetime | Duration, now: Instant) -> Instant:
-    if isinstance(since, datetime):
-        return from_datetime(since, what="since")
-    return max(0, now - parse_duration(since, what="since"))
+def _states(given: State | str | Collection[State | str] | None) -> frozenset[State]:
+    listed = [given] if isinstance(given, str) or given is None else [*given]
+    if not listed:
+        raise InvalidOption("state is empty; leave it out for jobs in any state")
+    found = (_enum_value(State, one, what="state") for one in listed)
+    return frozenset(state for state in found if state is not None)
 
 
 def _enum_value(kind: type[E], value: str | None, *, what: str) -> E | None:
@@ -175,7 +178,7 @@ RELEASE_TIMEOUT: Micros = 10 * SECOND
 _BY_FORCE = "force=True takes it away all the same, and it may then run twice"
 
 
-async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
+async def request_release(store: Store, job_id: JobId, entry: AuditEntry) -> ReleaseAnswer:
     """Ask the worker that holds a job for it, since only the worker knows whether it is about to start.
 
     Raises `JobNotFound`.
@@ -184,9 +187,9 @@ async def request_release(store: Store, job_id: JobId) -> ReleaseAnswer:
     if (answer := _answer_without_worker(held)) is not None:
         return answer
     ask = NewCommand(id=new_job_id(), worker=held.worker or "", kind=CommandKind.RELEASE_JOB, job=job_id)
-    if not await store.send([ask]):
+    if not await store.send([ask], noted={ask.id: entry}):
         # A worker without a lease starts nothing more.
-        return (await store.release([job_id], force=False))[job_id]
+        return (await store.release([job_id], force=False, noted={job_id: entry}))[job_id]
     pauses = growing_pauses()
     try:
         async with asyncio.timeout(RELEASE_TIMEOUT / SECOND):
@@ -232,24 +235,25 @@ class Jobs:
     async def list(self, **query: Unpack[JobQuery]) -> Page[JobRecord]:
         """Return one page of jobs, newest first; pass its `cursor` for the next one."""
         store = self._store()
-        counts_back = not isinstance(query.get("since"), datetime | None)
-        where = job_filter(query, now=await store.now() if counts_back else 0)
+        timed = query.get("until") is not None or not isinstance(query.get("since"), datetime | None)
+        where = job_filter(query, now=await store.now() if timed else 0)
         found = await store.find(replace(where, limit=where.limit + 1))
         records = [JobRecord.from_stored(job) for job in found[: where.limit]]
-        return Page(records, cursor=f"{_CURSOR_MARK}{records[-1].id}" if len(found) > where.limit else None)
+        return Page(records, cursor=write_cursor(_KIND, records[-1].id) if len(found) > where.limit else None)
 
     async def attempts(self, job_id: GivenId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
         store, job_id = self._store(), read_id(job_id)
         return attempts_of(await find_job(store, job_id), await store.attempts(job_id))
 
-    async def delete(self, job_id: GivenId) -> None:
+    async def delete(self, job_id: GivenId, *, by: str | None = None) -> None:
         """Remove a job that waits or has ended, with its tries, log, result and key, as if it had never been.
 
         Nothing is called back. Raises `JobActive` when a worker has it, and `JobNotFound`.
         """
         job_id = read_id(job_id)
-        match (await self._store().delete([job_id]))[job_id]:
+        noted = entries_about_jobs([job_id], "delete", by)
+        match (await self._store().delete([job_id], noted=noted))[job_id]:
             case DeleteAnswer.RUNNING:
                 raise JobActive(
                     f"job {job_id} is with a worker; cancel it first, and delete it when it has ended"
@@ -264,6 +268,7 @@ class Jobs:
         *,
         arguments: Mapping[str, object] | None = None,
         dry_run: bool = False,
+        by: str | None = None,
         **criteria: Unpack[JobCriteria],
     ) -> DeletedJobs:
         """Remove all jobs that meet the criteria and wait or have ended, in small steps; tell how many went and stayed.
@@ -275,7 +280,7 @@ class Jobs:
         wanted = _as_json(arguments or {})
         if not wanted and all(value is None for value in criteria.values()):
             raise InvalidOption("say which jobs to delete, e.g. jobs.delete_many(tag='customer-17')")
-        store = self._store()
+        store, asks = self._store(), actor_name(by)
         where = job_filter(cast("JobQuery", {**criteria, "limit": _DELETED_AT_ONCE}), now=await store.now())
         deleted = running = 0
         while found := await store.find(where):
@@ -285,28 +290,32 @@ class Jobs:
                 held = list(meant.values()).count(State.RUNNING)
                 deleted, running = deleted + len(meant) - held, running + held
             else:
-                answers = list((await store.delete([*meant])).values())
+                noted = entries_about_jobs(meant, "delete", asks)
+                answers = list((await store.delete([*meant], noted=noted)).values())
                 deleted += answers.count(DeleteAnswer.DELETED)
                 running += answers.count(DeleteAnswer.RUNNING)
         return DeletedJobs(deleted, running)
 
-    async def cancel(self, job_id: GivenId, *, reason: str = ON_REQUEST) -> CancelAnswer:
+    async def cancel(
+        self, job_id: GivenId, *, reason: str = ON_REQUEST, by: str | None = None
+    ) -> CancelAnswer:
         """Cancel a job: `cancelled` at once when pending, `requested` when claimed, `finished` when it has ended.
 
         A claimed job is asked to stop; one that starts within the next half second may still begin.
         Raises `JobNotFound`.
         """
-        answer = (await self.cancel_many([job_id], reason=reason))[job_id]
+        answer = (await self.cancel_many([job_id], reason=reason, by=by))[job_id]
         if answer is CancelAnswer.UNKNOWN:
             raise job_not_found(read_id(job_id))
         return answer
 
     async def cancel_many(
-        self, job_ids: Iterable[G], *, reason: str = ON_REQUEST
+        self, job_ids: Iterable[G], *, reason: str = ON_REQUEST, by: str | None = None
     ) -> Mapping[G, CancelAnswer]:
         """Cancel jobs in one step and return what happened to each; `unknown` for an id without a job."""
         ids = {given: read_id(given) for given in job_ids}
-        answers = await self._store().cancel([*dict.fromkeys(ids.values())], reason=check_reason(reason))
+        noted = entries_about_jobs(ids.values(), "cancel", by, reason=check_reason(reason))
+        answers = await self._store().cancel([*dict.fromkeys(ids.values())], reason=reason, noted=noted)
         return {given: answers[job_id] for given, job_id in ids.items()}
 
     async def upcoming(self, *, limit: int = 10) -> Sequence[JobRecord]:
@@ -325,7 +334,9 @@ class Jobs:
             await self.get(job_id)
         return with_gaps(found)
 
-    async def rerun(self, job_id: GivenId, **values: Unpack[JobOptionValues]) -> JobHandle[Any]:
+    async def rerun(
+        self, job_id: GivenId, *, by: str | None = None, **values: Unpack[JobOptionValues]
+    ) -> JobHandle[Any]:
         """Enqueue a job like one that has ended; `parent` of the new one is the old one's id.
 
         Options such as `delay`, `at` or `queue` stand before those of the old one. Its key and its deadline are
@@ -337,16 +348,18 @@ class Jobs:
         new = job_once_more(await find_job(self._store(), read_id(job_id)), options)
         handler = self._tasks.get(new.task)
         decode = msgspec.json.decode if handler is None else result_decoder(handler.function)
-        return await self._client.enqueue(Call(new, decode))
+        entry = entry_about("job", read_id(job_id), "rerun", by, job=new.id)
+        return await self._client.enqueue(Call(new, decode, entry))
 
-    async def snooze(self, job_id: GivenId, delay: Duration) -> None:
+    async def snooze(self, job_id: GivenId, delay: Duration, *, by: str | None = None) -> None:
         """Put a job off, from its due time, or from now if that has passed.
 
         Raises `JobActive` when a worker has it, `JobEnded` when it has ended, `JobNotFound`.
         """
         micros, job_id = parse_duration(delay, what="delay"), read_id(job_id)
         instead = "its handler can put it off, with duetime.Snooze"
-        await self._edit(job_id, JobEdit(postpone=micros), instead=instead)
+        entry = entry_about("job", job_id, "snooze", by, delay=micros)
+        await self._edit(job_id, JobEdit(postpone=micros), entry, instead=instead)
 
     async def edit(
         self,
@@ -354,11 +367,12 @@ class Jobs:
         *,
         args: Sequence[object] | None = None,
         kwargs: Mapping[str, object] | None = None,
+        by: str | None = None,
         **values: Unpack[JobEditValues],
     ) -> None:
         """Change what is given of a job that waits, and nothing else.
 
-        `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here. Raises
+        `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here or announced. Raises
         `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`.
         """
         check_known(values, JobEditValues.__optional_keys__)
@@ -379,14 +393,15 @@ class Jobs:
         job = await find_job(self._store(), read_id(job_id))
         await self._check_deadline(job, change)
         if args is not None or kwargs is not None:
-            handler = find_task(self._tasks, job.task)
+            handler = await find_handler(self._store(), self._tasks, job.task)
             payload = handler.arguments.encode(*call)
             in_turn = job.gate is not None and gate_schedule(job.gate) is not None
             change = change._replace(payload=payload, gate=job.gate if in_turn else handler.gate_of(payload))
-        await self._edit(job.id, change, instead="cancel it, and run it again as you want it")
+        entry = entry_about("job", job.id, "edit", by, **_said(change))
+        await self._edit(job.id, change, entry, instead="cancel it, and run it again as you want it")
 
-    async def _edit(self, job_id: JobId, change: JobEdit, *, instead: str) -> None:
-        answer = (await self._store().edit([job_id], change))[job_id]
+    async def _edit(self, job_id: JobId, change: JobEdit, entry: AuditEntry, *, instead: str) -> None:
+        answer = (await self._store().edit([job_id], change, noted={job_id: entry}))[job_id]
         if answer is EditAnswer.RUNNING:
             raise JobActive(f"job {job_id} is with a worker; {instead}")
         _check_not_ended(job_id, answer)
@@ -402,7 +417,7 @@ class Jobs:
                 f"not at {to_datetime(due_at).isoformat()}; give expires=, too"
             )
 
-    async def release(self, job_id: GivenId, *, force: bool = False) -> ReleaseAnswer:
+    async def release(self, job_id: GivenId, *, force: bool = False, by: str | None = None) -> ReleaseAnswer:
         """Have a worker give back a job that it has claimed and not started, so that another can have it.
 
         By `force` it is taken away whether it has started or not: its run can record nothing more, but it goes on
@@ -411,14 +426,22 @@ class Jobs:
         does not answer.
         """
         job_id = read_id(job_id)
+        entry = entry_about("job", job_id, "release", by, force=force or None)
         if force:
-            answer = (await self._store().release([job_id], force=True))[job_id]
+            answer = (await self._store().release([job_id], force=True, noted={job_id: entry}))[job_id]
         else:
-            answer = await request_release(self._store(), job_id)
+            answer = await request_release(self._store(), job_id, entry)
         if answer is ReleaseAnswer.STARTED:
             raise JobActive(f"job {job_id} has started; {_BY_FORCE}")
         _check_not_ended(job_id, answer)
         return answer
+
+
+def _said(change: JobEdit) -> dict[str, object]:
+    """Return what is noted of a change; new arguments are in the job, and may be secret."""
+    values: dict[str, object] = change._asdict()
+    said = {name: value for name, value in values.items() if value is not None and name != "gate"}
+    return said | ({"payload": "changed"} if "payload" in said else {})
 
 
 def _check_not_ended(job_id: JobId, answer: EditAnswer | ReleaseAnswer) -> None:

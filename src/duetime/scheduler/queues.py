@@ -11,6 +11,8 @@ from duetime.model.queues import count_by_registry
 from duetime.model.states import State
 from duetime.model.stored import LiveWorkers
 from duetime.model.text import check_name, check_reason
+from duetime.model.time import describe_duration
+from duetime.scheduler.audit import entry_about
 from duetime.scheduler.records import QueueRecord
 from duetime.stores.base import Store
 
@@ -26,16 +28,18 @@ class Queues:
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
 
-    async def pause(self, queue: str, *, reason: str | None = None) -> None:
+    async def pause(self, queue: str, *, reason: str | None = None, by: str | None = None) -> None:
         """Hand out nothing more from a queue; what is claimed already, or due within half a second, still runs."""
         why = None if reason is None else check_reason(reason)
-        await self._store().pause_queue(check_name(queue, what="queue"), reason=why)
+        entry = entry_about("queue", check_name(queue, what="queue"), "pause", by, reason=why)
+        await self._store().pause_queue(queue, reason=why, entry=entry)
 
-    async def resume(self, queue: str) -> None:
+    async def resume(self, queue: str, *, by: str | None = None) -> None:
         """Hand out jobs of a queue again."""
-        await self._store().resume_queue(check_name(queue, what="queue"))
+        entry = entry_about("queue", check_name(queue, what="queue"), "resume", by)
+        await self._store().resume_queue(queue, entry=entry)
 
-    async def purge(self, queue: str, *, confirm: str, reason: str = "purged") -> int:
+    async def purge(self, queue: str, *, confirm: str, reason: str = "purged", by: str | None = None) -> int:
         """Cancel all jobs of a queue that no worker has yet, and return how many; `confirm` repeats the queue's name.
 
         Done in small steps. What is enqueued meanwhile, and what workers have, stays.
@@ -47,10 +51,11 @@ class Queues:
                 f"purging queue {name!r} needs confirm={name!r}, not {confirm!r}; nothing was purged"
             )
         why = check_reason(reason)
+        entry = entry_about("queue", name, "purge", by, reason=why)
         store = self._store()
         before = await store.now()
         purged = 0
-        while count := await store.purge(name, before=before, reason=why, limit=_PURGE_STEP):
+        while count := await store.purge(name, before=before, reason=why, limit=_PURGE_STEP, entry=entry):
             purged += count
         return purged
 
@@ -60,7 +65,12 @@ class Queues:
         return {queue.name: queue.paused_reason for queue in queues if queue.paused_at is not None}
 
     async def limit(
-        self, queue: str, most: int | Limit | None = None, *, rate: str | Rate | None = None
+        self,
+        queue: str,
+        most: int | Limit | None = None,
+        *,
+        rate: str | Rate | None = None,
+        by: str | None = None,
     ) -> None:
         """Limit how many jobs of a queue run at once, and how many start in a period, over all workers.
 
@@ -69,7 +79,11 @@ class Queues:
         gate = limits.gate(most, rate)
         if gate is not None and gate.by is not None:
             raise InvalidOption(f"a queue has no argument {gate.by!r} to be limited by; limit its tasks")
-        await self._store().set_queue_limit(check_name(queue, what="queue"), gate)
+        limited = gate or limits.UNLIMITED
+        pace = None if limited.count is None else f"{limited.count}/{describe_duration(limited.period)}"
+        name = check_name(queue, what="queue")
+        entry = entry_about("queue", name, "limit", by, limit=limited.most, rate=pace)
+        await self._store().set_queue_limit(queue, gate, entry=entry)
 
     async def limits(self) -> Mapping[str, tuple[Limit | None, Rate | None]]:
         """Return the limited queues, each with its limit and its rate."""

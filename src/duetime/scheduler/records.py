@@ -11,12 +11,14 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from duetime.model.audit import StoredAuditEntry
-from duetime.model.job import FOREVER, JobId, JobTerms, OnCrash, split_tags
+from duetime.model.headers import read_headers
+from duetime.model.job import FOREVER, NO_TERMS, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import UNLIMITED, Limit, Rate
 from duetime.model.queues import Registry, RegistryCount, StoredQueue
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedule
 from duetime.model.schedule.runs import ScheduleRuns
+from duetime.model.secrets import MASK, mask_arguments, masks_result
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker, with_blanks
 from duetime.model.text import MAX_READ, is_deeper, shown
@@ -80,6 +82,10 @@ class JobRecord(StoredRecord):
     """Why there is no result, or why it cannot be read."""
     error: str | None
     traceback: str | None
+    error_type: str | None
+    """The class of the error, with its module; `None` for an end that is no exception's, such as a crash."""
+    fingerprint: str | None
+    """Equal for failures of one task that are of one kind and come from one place, whatever their message."""
     reason: str | None
     """Why it was skipped, cancelled or failed, in a word."""
     cancel_requested: bool
@@ -91,6 +97,8 @@ class JobRecord(StoredRecord):
     """The first of them; `occurrence` is the last."""
     key: str | None
     tags: tuple[str, ...]
+    headers: Mapping[str, str]
+    """Texts by name that were enqueued with it."""
     parent: JobId | None
     """The job that this one repeats, or whose end it was called for."""
     expires_at: datetime | None
@@ -107,13 +115,14 @@ class JobRecord(StoredRecord):
             problem = f"the stored result cannot be read: {problem}"
         return cls.from_row(
             job,
-            arguments=json_or_text(job.payload),
-            result=result,
+            arguments=mask_arguments(json_or_text(job.payload), job.secret),
+            result=MASK if job.result is not None and masks_result(job.secret) else result,
             result_error=problem or job.result_error,
             cancel_requested=job.cancel_requested_at is not None,
             occurrences=job.span_count,
             first_occurrence=optional_datetime(job.occurrence if job.span_first is None else job.span_first),
             tags=split_tags(job.tags),
+            headers={**read_headers(job.headers)},
         )
 
 
@@ -131,6 +140,8 @@ class AttemptRecord(StoredRecord):
     """Why the job was tried again; for the last try, the state of the job."""
     error: str | None
     traceback: str | None
+    error_type: str | None
+    fingerprint: str | None
 
 
 def attempts_of(job: StoredJob, earlier: Iterable[StoredAttempt]) -> list[AttemptRecord]:
@@ -317,10 +328,13 @@ _FIELD_READERS: dict[str, Callable[[Any], Any]] = {
     "trigger": lambda text: trigger_to_show(text).describe(),
     "payload": json_or_text,
     "callbacks": json_or_text,
+    "headers": json_or_text,
     "tags": list,
-    **dict.fromkeys(("occurrence", "until", "start", "end", "parked_at"), to_datetime),
     **dict.fromkeys(
-        ("timeout", "misfire_window", "expires", "result_ttl", "failure_ttl"),
+        ("occurrence", "until", "start", "end", "parked_at", "due_at", "expires_at"), to_datetime
+    ),
+    **dict.fromkeys(
+        ("timeout", "delay", "misfire_window", "expires", "result_ttl", "failure_ttl"),
         lambda micros: "forever" if micros == FOREVER else timedelta(microseconds=micros),
     ),
 }
@@ -408,13 +422,13 @@ class ScheduleRecord(StoredRecord):
             following = following.astimezone(ZoneInfo(trigger.tz))
         return cls.from_row(
             schedule,
-            arguments=json_or_text(schedule.payload),
+            arguments=mask_arguments(json_or_text(schedule.payload), _terms_of(schedule.terms).secret),
             trigger=trigger,
             description=trigger.describe(),
             state=_state(schedule, parked=parked),
             next_at=following if searched is None else None,
             searched_until=None if searched is None else following,
-            tags=_tags(schedule.terms),
+            tags=_terms_of(schedule.terms).tags,
             last_run=None if runs.last is None else LastRun.from_row(runs.last),
             succeeded=runs.succeeded,
             failed=runs.failed,
@@ -455,11 +469,11 @@ class Backfill:
     """How many had one."""
 
 
-def _tags(terms: str | None) -> tuple[str, ...]:
+def _terms_of(text: str | None) -> JobTerms:
     try:
-        return JobTerms.from_text(terms).tags
+        return JobTerms.from_text(text)
     except ValueError:
-        return ()
+        return NO_TERMS
 
 
 def _state(schedule: StoredSchedule, *, parked: bool) -> ScheduleState:

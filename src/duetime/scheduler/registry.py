@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from duetime.errors import DuplicateTask, InvalidName, InvalidTask, InvalidTrigger
+from duetime.model.job import join_tags, split_tags
 from duetime.model.schedule.actions import declaration
 from duetime.model.schedule.firing import check_turns
 from duetime.model.schedule.occurrences import next_look_after
@@ -25,6 +26,8 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.codec.results import check_result_type
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.surroundings import Surrounding
+from duetime.scheduler.enqueue_hooks import EnqueueHook
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class SchedulerRegistry:
         self.handlers: dict[str, Handler] = {}
         self.schedules: dict[str, ScheduleDefinition] = {}
         self.middleware: list[Middleware] = []
+        self.enqueue_hooks: list[EnqueueHook] = []
+        self.around: list[Surrounding] = []
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
@@ -93,13 +98,24 @@ class SchedulerRegistry:
             where = f"{first.__qualname__} in {first.__module__}"
             raise DuplicateTask(f"task name {task!r} is taken by {where}; name one of them with name='...'")
         arguments = Arguments(function, task=task)
+        arguments.hide(split_tags(options.terms.secret))
+        if secret := join_tags(tuple(sorted(arguments.secrets))):
+            options = replace(options, terms=replace(options.terms, secret=secret))
         if options.terms.result_ttl != 0:
             check_result_type(function, task=task)
         if options.gate is not None and options.gate.by is not None:
-            arguments.check_by(options.gate.by)
+            arguments.check_named(options.gate.by, by=f"by={options.gate.by!r}")
+        if (lock := options.lock) is not None:
+            for parameter in lock.parameters:
+                arguments.check_named(parameter, by=f"{parameter!r} in lock={lock.text!r}")
         is_async = inspect.iscoroutinefunction(function)
         handler = Handler(
-            name=task, function=function, is_async=is_async, options=options, arguments=arguments
+            name=task,
+            function=function,
+            is_async=is_async,
+            options=options,
+            arguments=arguments,
+            around=self.around,
         )
         self.handlers[task] = handler
         return handler

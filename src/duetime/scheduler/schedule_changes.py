@@ -1,20 +1,18 @@
-"""Writes to schedules: read, decide, compare and set, and retry if another writer was faster; and who asked for them."""
+"""Writes to schedules: read, decide, compare and set, and retry if another writer was faster."""
 
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
 import random
 import socket
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Literal, TypeAlias
 
-from duetime.errors import InvalidOption, StoreError, StoreUnavailable
+from duetime.errors import StoreError, StoreUnavailable
 from duetime.model.schedule.actions import declare
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.stored import row_problem
-from duetime.model.text import check_text, shown
 from duetime.model.time import Instant
 from duetime.scheduler.lookup import check_not_moved, schedule_not_found
 from duetime.scheduler.registry import ScheduleDefinition
@@ -113,23 +111,3 @@ async def declare_schedules(store: Store, schedules: Mapping[str, ScheduleDefini
         return lambda before, now: declare(before, declared.at(now), who=who, now=now)
 
     await change_schedules(store, {name: decision(declared) for name, declared in schedules.items()})
-
-
-MAX_ACTOR_NAME = 200
-
-
-def actor_name(by: str | None) -> str:
-    """Return the name that was given, else the user and the host of this process."""
-    if by is None:
-        return f"{_user_name()}@{socket.gethostname()}"[:MAX_ACTOR_NAME]
-    if not isinstance(by, str) or not 0 < len(by) <= MAX_ACTOR_NAME:
-        raise InvalidOption(f"by must say who asks, in 1 to {MAX_ACTOR_NAME} characters, not {shown(by)}")
-    return check_text(by, what="by")
-
-
-def _user_name() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):
-        # In a container the user often has a number and no name.
-        return f"user-{os.getuid()}"

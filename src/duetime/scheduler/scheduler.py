@@ -17,7 +17,7 @@ from duetime.locks.open import open_lock, place_of, stored_locks
 from duetime.locks.stored import StoredLocks
 from duetime.model.job import JobId
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
-from duetime.model.task import TaskOptions, TaskOptionValues, task_options
+from duetime.model.task import JobOptionValues, TaskOptions, TaskOptionValues, job_options, task_options
 from duetime.model.text import check_name, check_namespace, counted, shown
 from duetime.model.time import Clock, Duration, SystemClock, parse_duration
 from duetime.model.triggers.base import Trigger
@@ -27,16 +27,19 @@ from duetime.runtime.running.context import check_not_kept_out
 from duetime.runtime.running.executor import Middleware, check_middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import current_run
+from duetime.runtime.running.surroundings import GivenSurrounding, as_surrounding
 from duetime.runtime.running.transaction import JobTransaction
 from duetime.runtime.upkeep.firing import Declarations
 from duetime.runtime.worker import Worker
 from duetime.runtime.worker_group import WorkerGroup
+from duetime.scheduler.announced import AnnouncedTasks, find_handler
+from duetime.scheduler.audit import Audit
+from duetime.scheduler.enqueue_hooks import EnqueueHook, check_hook, show_to
 from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.portal import BlockingPortal
-from duetime.scheduler.process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
@@ -48,12 +51,14 @@ from duetime.scheduler.task import (
     AsyncTask,
     Call,
     Calls,
+    Request,
     SyncTask,
     Task,
     TaskDecorator,
     call_arguments,
     checked_calls,
 )
+from duetime.scheduler.worker_process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.workers import Workers
 from duetime.stores.base.protocols import Store
 from duetime.stores.open import open_store
@@ -61,6 +66,8 @@ from duetime.stores.open import open_store
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound=Middleware)
+H = TypeVar("H", bound=EnqueueHook)
+A = TypeVar("A", bound=GivenSurrounding)
 
 log = logging.getLogger("duetime.store")
 
@@ -140,6 +147,16 @@ class Scheduler:
         return Workers(self._opened)
 
     @cached_property
+    def announced(self) -> AnnouncedTasks:
+        """Shows the tasks that workers have announced."""
+        return AnnouncedTasks(self._opened)
+
+    @cached_property
+    def audit(self) -> Audit:
+        """Tells who did what."""
+        return Audit(self._opened)
+
+    @cached_property
     def locks(self) -> StoredLocks:
         """Shows who holds which lock, and releases what was left behind."""
         if self.lock_url is not None:
@@ -172,6 +189,8 @@ class Scheduler:
             schedules=self.schedules,
             queues=self.queues,
             workers=self.workers,
+            announced=self.announced,
+            audit=self.audit,
             prune=self.prune,
             lock=self.lock,
         )
@@ -227,7 +246,8 @@ class Scheduler:
         """Store one request that `task.call(...)` made."""
         if not isinstance(call, Call):
             raise InvalidArguments(f"enqueue takes a call: enqueue(task.call(...)), not {shown(call)}")
-        if tx is not None or call.entry is not None or self.after_enqueue is not None:
+        special = call.entry is not None or self.after_enqueue is not None or self._registry.enqueue_hooks
+        if tx is not None or special:
             return (await self.enqueue_many([call], tx=tx))[0]
         store = self._opened()
         if store.moved is not None:
@@ -237,9 +257,24 @@ class Scheduler:
         [job_id] = await store.enqueue([call.job])
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 
+    async def enqueue_by_name(
+        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+    ) -> JobHandle[Any]:
+        """Store a job of a task that is registered here or that workers have announced; raises `UnknownTask`.
+
+        Of one that was only announced, the names of the arguments and their outermost types are checked here.
+        """
+        options, kwargs = job_options(values, owner=self), call_arguments(None, arguments).kwargs
+        handler = await find_handler(self._opened(), self.tasks, task)
+        call = Request[..., Any](handler, self, options).prepared((), kwargs)
+        return await self.enqueue(call, tx=options.tx)
+
     async def enqueue_many(self, calls: Calls, /, *, tx: object | None = None) -> list[JobHandle[Any]]:
         """Store all requests or none, in one go; with `tx`, in that transaction of the caller's own."""
-        store, calls = self._opened(), checked_calls(calls)
+        return await self._enqueue_many(self._shown(calls), tx)
+
+    async def _enqueue_many(self, calls: Sequence[Call[Any]], tx: object | None) -> list[JobHandle[Any]]:
+        store = self._opened()
         check_not_moved(store)
         if tx is None:
             check_not_kept_out(store)
@@ -252,7 +287,7 @@ class Scheduler:
 
     def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:
         """Store all requests or none for a caller without an event loop; with `tx`, in the thread that has it open."""
-        calls = checked_calls(calls)
+        calls = self._shown(calls)
         jobs = [call.job for call in calls]
         if tx is not None:
             store = self.portal.run(self._introduced())
@@ -266,7 +301,12 @@ class Scheduler:
             ids = reached.enqueue_blocking(jobs, entries=entries)
             if ids is not None:
                 return self._handles(ids, calls)
-        return self.portal.run(self.enqueue_many(calls))
+        return self.portal.run(self._enqueue_many(calls, None))
+
+    def _shown(self, calls: Calls) -> list[Call[Any]]:
+        """Return calls that are known to be such, once every function that sees requests has seen them."""
+        found, hooks = checked_calls(calls), self._registry.enqueue_hooks
+        return show_to(hooks, found) if hooks else found
 
     def worker(self, **settings: Unpack[WorkerSettings]) -> AbstractAsyncContextManager[Worker | WorkerGroup]:
         """Return a worker for `async with`; it opens the scheduler if need be."""
@@ -276,6 +316,20 @@ class Scheduler:
         """Run an async function of a job and a call around every execution; the first one is outermost."""
         check_middleware(function)
         self._registry.middleware.append(function)
+        return function
+
+    def around(self, function: A, /) -> A:
+        """Call every handler within a context manager of its job, in the same thread; the first one is outermost.
+
+        `function` is a generator function that yields once, or returns the context manager.
+        """
+        self._registry.around.append(as_surrounding(function))
+        return function
+
+    def on_enqueue(self, function: H, /) -> H:
+        """Have a plain function see every request before it is stored; it may return headers to add, or raise to refuse it."""
+        check_hook(function)
+        self._registry.enqueue_hooks.append(function)
         return function
 
     @asynccontextmanager

@@ -37,15 +37,16 @@ from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.specs import schedule_trigger, trigger_from_text
 from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler, with_current_gate
+from duetime.scheduler.announced import find_handler
+from duetime.scheduler.audit import actor_name
 from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_schedule, find_task, schedule_not_found
+from duetime.scheduler.lookup import check_limit, find_schedule, schedule_not_found
 from duetime.scheduler.records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import (
     ChangeAnswer,
-    actor_name,
     answer_of,
     change_existing,
     change_schedule,
@@ -105,16 +106,16 @@ class Schedules:
     ) -> ChangeAnswer:
         """Store a schedule, or change what differs in the one of this name; its times stay if its trigger does.
 
-        A schedule that code declares stays the code's own, and the change holds until the code changes there.
+        A task is named where its code is not here: one that workers have announced. A schedule that code declares stays the code's own, and the change holds until the code changes there.
         Nothing is stored when anything is refused: the trigger, the arguments or an option.
         """
         asks = actor_name(by)
-        handler = self._handler_of(task)
+        store = self._store()
+        handler = await self._handler_of(task)
         check_name(name, what="schedule name")
         payload = handler.arguments.encode(*call_arguments(args, kwargs))
         options = schedule_options(values, owner=self._client)
         declared = ScheduleDefinition(name, handler, trigger, payload, options)
-        store = self._store()
         rule = self._pace.check(trigger, name=name, now=await store.now())
 
         def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
@@ -143,12 +144,15 @@ class Schedules:
             raise InvalidOption("say what to change, e.g. schedules.edit(name, trigger=every('15m'))")
         store = self._store()
         call = call_arguments(args, kwargs)
+        handler = None
+        if args is not None or kwargs is not None:
+            handler = await self._handler_of((await self._stored(name)).task)
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
 
         def decide(before: StoredSchedule, now: Instant) -> ScheduleUpdate | None:
             after = with_options(before, values, owner=self._client)
-            if args is not None or kwargs is not None:
-                after = self._with_arguments(after, *call)
+            if handler is not None:
+                after = _with_arguments(after, handler, *call)
             return self._pace.checked(edit(before, after, rule, who=asks, now=now), now=now)
 
         return "unchanged" if await change_existing(store, name, decide) is None else "changed"
@@ -203,10 +207,11 @@ class Schedules:
         asks = actor_name(by)
         schedule = with_current_gate(await self._stored(name), self._registry.handlers)
         if args is not None or kwargs is not None:
-            schedule = self._with_arguments(schedule, *call_arguments(args, kwargs))
+            handler = await self._handler_of(schedule.task)
+            schedule = _with_arguments(schedule, handler, *call_arguments(args, kwargs))
         job = scheduled_job(schedule, None, due_at=None, in_turn=in_turn(schedule, several=True))
-        handler = self._registry.handlers.get(schedule.task)
-        reader = msgspec.json.decode if handler is None else result_decoder(handler.function)
+        known = self._registry.handlers.get(schedule.task)
+        reader = msgspec.json.decode if known is None else result_decoder(known.function)
         entry = AuditEntry(verb="trigger", target=name, who=asks, detail={"job": job.id})
         return await self._client.enqueue(Call[Any](job, reader, entry))
 
@@ -314,23 +319,15 @@ class Schedules:
         rules = ImportRules(self._registry.handlers if check else None, self._pace, actor_name(by))
         return await import_schedules(self._store(), text, format, rules, source=source, dry_run=dry_run)
 
-    def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
+    async def _handler_of(self, task: Task[..., Any] | type[Job] | str) -> Handler:
         if isinstance(task, str):
-            return find_task(self._registry.handlers, task)
+            return await find_handler(self._store(), self._registry.handlers, task)
         found = task_of(task) if isinstance(task, type) and issubclass(task, Job) else task
         if not isinstance(found, Task):
             raise InvalidTask(f"a schedule runs a task, a job class or the name of one, not {shown(task)}")
         if self._registry.handlers.get(found.name) is not found.handler:
             raise InvalidTask(f"{found.name} is a task of another scheduler; register it with this one")
         return found.handler
-
-    def _with_arguments(
-        self, schedule: StoredSchedule, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> StoredSchedule:
-        handler = find_task(self._registry.handlers, schedule.task)
-        payload = handler.arguments.encode(args, kwargs)
-        terms = handler.terms_of(payload, JobTerms.from_text(schedule.terms))
-        return replace(schedule, payload=payload, terms=terms.to_text())
 
     async def _stored(self, name: str) -> StoredSchedule:
         return await find_schedule(self._store(), name)
@@ -340,6 +337,14 @@ _BACKFILL_CHUNK: Final = 500
 """How many jobs are stored in one transaction."""
 _RUNS_CHUNK: Final = 500
 """Of how many schedules the runs are looked up at once."""
+
+
+def _with_arguments(
+    schedule: StoredSchedule, handler: Handler, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> StoredSchedule:
+    payload = handler.arguments.encode(args, kwargs)
+    terms = handler.terms_of(payload, JobTerms.from_text(schedule.terms))
+    return replace(schedule, payload=payload, terms=terms.to_text())
 
 
 async def _records(store: Store, schedules: Sequence[StoredSchedule]) -> list[ScheduleRecord]:
@@ -359,7 +364,9 @@ async def _first_planted(store: Store, name: str, *, now: Instant) -> Instant | 
         # One that was claimed before may have begun, and waits for something else.
         found += [
             job.occurrence
-            for job in await store.find(JobFilter(schedule=name, state=state, limit=MOST_BACKFILLED))
+            for job in await store.find(
+                JobFilter(schedule=name, states=frozenset({state}), limit=MOST_BACKFILLED)
+            )
             if job.due_at > now and job.started_at is None and job.occurrence is not None
             if job.occurrence > now or job.fence == claims
         ]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
 from duetime.locks.base import DEFAULT_TTL, BlockingLock, DistributedLock
+from duetime.model.task import JobOptionValues
 from duetime.model.time import Duration
+from duetime.scheduler.announced import AnnouncedTasks
+from duetime.scheduler.audit import Audit
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.portal import BlockingPortal
@@ -121,6 +124,19 @@ class BlockingWorkers(BlockingVerbs[Workers]):
     stacks = blocking(Workers.stacks)
 
 
+class BlockingAnnouncedTasks(BlockingVerbs[AnnouncedTasks]):
+    """Reads the tasks that workers have announced."""
+
+    list = blocking(AnnouncedTasks.list)
+    get = blocking(AnnouncedTasks.get)
+
+
+class BlockingAudit(BlockingVerbs[Audit]):
+    """Tells who did what."""
+
+    list = blocking(Audit.list)
+
+
 class BlockingPruning(BlockingVerbs[Pruning]):
     """The verb `scheduler.sync.prune`."""
 
@@ -138,6 +154,8 @@ class BlockingScheduler:
         schedules: Schedules,
         queues: Queues,
         workers: Workers,
+        announced: AnnouncedTasks,
+        audit: Audit,
         prune: Pruning,
         lock: Callable[..., DistributedLock],
     ) -> None:
@@ -147,6 +165,8 @@ class BlockingScheduler:
         self.schedules = BlockingSchedules(schedules, portal)
         self.queues = BlockingQueues(queues, portal)
         self.workers = BlockingWorkers(workers, portal)
+        self.announced = BlockingAnnouncedTasks(announced, portal)
+        self.audit = BlockingAudit(audit, portal)
         self.prune = BlockingPruning(prune, portal)
         self._lock = lock
 
@@ -154,6 +174,13 @@ class BlockingScheduler:
         """Store all requests or none; with `tx`, in that transaction and in this thread."""
         handles = self._client.enqueue_many_blocking(calls, tx=tx)
         return [BlockingHandle(handle, self._portal) for handle in handles]
+
+    def enqueue_by_name(
+        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+    ) -> BlockingHandle[Any]:
+        """Store a job of a task that is registered here or that workers have announced; raises `UnknownTask`."""
+        handle = self._portal.run(self._client.enqueue_by_name(task, arguments, **values))
+        return BlockingHandle(handle, self._portal)
 
     def lock(
         self, name: str, *, ttl: Duration = DEFAULT_TTL, timeout: Duration | None = None

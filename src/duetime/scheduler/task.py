@@ -103,7 +103,7 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> CallArguments:
         name, separator, value = text.partition("=")
         if not separator or name in pairs:
             problem = "twice" if separator else "without a value"
-            raise InvalidArguments(f"{text!r} gives {name!r} {problem}; write name=value pairs, or JSON")
+            raise InvalidArguments(f"{name!r} is given {problem}; write name=value pairs, or JSON")
         pairs[name] = _read_value(value, hints.get(name, Any))
     return CallArguments((), pairs)
 
@@ -170,6 +170,12 @@ class EnqueueClient(Protocol):
 
     async def enqueue(self, call: Call[R], /, *, tx: object | None = None) -> JobHandle[R]:
         """Store one request."""
+        ...
+
+    async def enqueue_by_name(
+        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+    ) -> JobHandle[Any]:
+        """Store a job of a task that workers have announced."""
         ...
 
     def enqueue_many_blocking(self, calls: Calls, /, *, tx: object = None) -> list[JobHandle[Any]]:

@@ -12,6 +12,7 @@ from duetime.model.stored import StoredWorker
 from duetime.model.text import check_reason
 from duetime.model.time import SECOND, Duration, Micros, describe_duration, parse_duration, to_datetime
 from duetime.model.worker import Command, CommandKind, NewCommand
+from duetime.scheduler.audit import entry_about
 from duetime.scheduler.explanations import WorkerExplanation, explain_worker
 from duetime.scheduler.lookup import check_limit, find_worker, growing_pauses
 from duetime.scheduler.records import CommandRecord, WorkerRecord
@@ -35,14 +36,21 @@ class Workers:
         return WorkerRecord.from_stored(await self._stored(worker_id))
 
     async def pause(
-        self, worker_id: GivenId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
+        self,
+        worker_id: GivenId,
+        *,
+        reason: str | None = None,
+        wait: Duration = DEFAULT_WAIT,
+        by: str | None = None,
     ) -> str | None:
         """Have a worker start nothing more; what runs goes on, and what it had claimed goes back."""
-        return await self._tell(worker_id, CommandKind.PAUSE, reason=reason, wait=wait)
+        return await self._tell(worker_id, CommandKind.PAUSE, reason=reason, wait=wait, by=by)
 
-    async def resume(self, worker_id: GivenId, *, wait: Duration = DEFAULT_WAIT) -> str | None:
+    async def resume(
+        self, worker_id: GivenId, *, wait: Duration = DEFAULT_WAIT, by: str | None = None
+    ) -> str | None:
         """Have a paused worker start jobs again."""
-        return await self._tell(worker_id, CommandKind.RESUME, wait=wait)
+        return await self._tell(worker_id, CommandKind.RESUME, wait=wait, by=by)
 
     async def stop(
         self,
@@ -51,18 +59,24 @@ class Workers:
         now: bool = False,
         reason: str | None = None,
         wait: Duration = DEFAULT_WAIT,
+        by: str | None = None,
     ) -> str | None:
         """Have a worker stop as after a signal: its jobs have the grace time to end, with `now` they have none."""
         kind = CommandKind.STOP_NOW if now else CommandKind.STOP
-        return await self._tell(worker_id, kind, reason=reason, wait=wait)
+        return await self._tell(worker_id, kind, reason=reason, wait=wait, by=by)
 
     async def stop_job(
-        self, worker_id: GivenId, job_id: GivenId, *, reason: str | None = None, wait: Duration = DEFAULT_WAIT
+        self,
+        worker_id: GivenId,
+        job_id: GivenId,
+        *,
+        reason: str | None = None,
+        wait: Duration = DEFAULT_WAIT,
+        by: str | None = None,
     ) -> str | None:
         """Have a worker cancel one job that it runs."""
-        return await self._tell(
-            worker_id, CommandKind.STOP_JOB, job=read_id(job_id), reason=reason, wait=wait
-        )
+        job = read_id(job_id)
+        return await self._tell(worker_id, CommandKind.STOP_JOB, job=job, reason=reason, wait=wait, by=by)
 
     async def stacks(self, worker_id: GivenId, *, wait: Duration = DEFAULT_WAIT) -> str:
         """Return where all threads and tasks of a worker stand, also when its event loop is blocked."""
@@ -91,11 +105,15 @@ class Workers:
         wait: Duration,
         job: JobId | None = None,
         reason: str | None = None,
+        by: str | None = None,
     ) -> str | None:
         limit = parse_duration(wait, what="wait")
         reason = None if reason is None else check_reason(reason)
         new = NewCommand(id=new_job_id(), worker=read_id(worker_id), kind=kind, job=job, reason=reason)
-        if not await self._store().send([new]):
+        # What only looks changes nothing.
+        looks = kind is CommandKind.STACKS
+        noted = {} if looks else {new.id: entry_about("worker", new.worker, kind, by, job=job, reason=reason)}
+        if not await self._store().send([new], noted=noted):
             raise _worker_gone(await self._stored(worker_id), kind)
         return (await self._answer(new, limit)).outcome if limit else None
 

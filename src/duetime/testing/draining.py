@@ -68,6 +68,7 @@ class Shift:
             scheduler.tasks,
             calls=self.calls,
             clock=scheduler.clock,
+            make_lock=scheduler.lock,
             schedules=schedules,
             concurrency=concurrency,
             retries=retries,
@@ -130,7 +131,7 @@ async def _times(scheduler: Scheduler, *, schedules: bool) -> AsyncIterator[Inst
 
 async def _pending(store: Store) -> AsyncIterator[StoredJob]:
     before: JobId | None = None
-    while page := await store.find(JobFilter(state=State.PENDING, before=before, limit=_PAGE)):
+    while page := await store.find(JobFilter(states=frozenset({State.PENDING}), before=before, limit=_PAGE)):
         for job in page:
             yield job
         before = page[-1].id

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, cast
 import msgspec
 
 from duetime.errors import InvalidArguments
+from duetime.model.secrets import MASK
 from duetime.model.text import counted
 from duetime.runtime.codec.json_values import encode_json
 from duetime.runtime.running.handler import Handler
@@ -112,7 +113,7 @@ class _Wanted:
 
     def _fits_arguments(self, stored: Mapping[str, object]) -> bool:
         found = {**self.defaults, **stored}
-        return all(name in found and found[name] == value for name, value in self.arguments.items())
+        return all(name in found and found[name] in (value, MASK) for name, value in self.arguments.items())
 
     def __str__(self) -> str:
         rest = {**self.rest, **({"tags": sorted(self.tags)} if self.tags else {})}

@@ -16,6 +16,7 @@ from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import current_job
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.job_locks import MakeLock
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.lease import PulseThread
 from duetime.runtime.worker import Worker
@@ -44,6 +45,7 @@ class Hand(Worker):
         calls: list[Ran],
         queues: Collection[str],
         clock: Clock | None,
+        make_lock: MakeLock,
         schedules: bool = False,
         concurrency: int = 10,
         retries: bool = True,
@@ -56,7 +58,7 @@ class Hand(Worker):
             queues=sorted(queues), schedules=schedules, concurrency=concurrency, window=0, grace=0
         )
         noted = {name: _noted(h, calls, retries=retries) for name, h in handlers.items()}
-        super().__init__(store, noted, options, middleware=middleware, events=events)
+        super().__init__(store, noted, options, make_lock=make_lock, middleware=middleware, events=events)
         self._calls = calls
         self._clock = clock
 
@@ -78,6 +80,8 @@ class Hand(Worker):
             pause = await self._fetcher.round()
             idle = pause != 0 and not self._firer.behind
             quiet = idle and not self._dispatcher.runs and self._dispatcher.done == done
+            # Nor that a lock is free.
+            quiet = quiet and not await self._job_locks.look()
 
     async def _catch_up(self) -> None:
         """Let jobs end, but not for long: one may wait for another that is still to be claimed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from typing import Protocol
 
@@ -14,6 +15,7 @@ import pytest
 
 from duetime.errors import LockLost, LockMisused, LockNotAcquired
 from duetime.locks import DistributedLock
+from duetime.model.job import Token
 
 _PATIENCE = 30
 """Seconds after which a test fails that waits for what must come."""
@@ -50,8 +52,8 @@ class LockSuite:
         assert (first.held, second.held) == (True, False)
         assert not await second.acquire(timeout=0)
         assert not await asyncio.create_task(second.acquire(timeout=0.05))
-        assert await make_lock("other").acquire(timeout=0)
-        assert await first.release()
+        async with make_lock("other", timeout=0):
+            assert await first.release()
         assert await second.acquire(timeout=0)
         assert second.fence > first.fence
         assert await second.release()
@@ -103,6 +105,51 @@ class LockSuite:
         assert owner is not None
         assert owner.fence == successor.fence
         assert await successor.release()
+
+    @pytest.mark.covers("lock-takeover-race")
+    async def test_one_of_many_takes_an_expired_lock_over(self, make_lock: MakeLock) -> None:
+        last, takers = 0, [make_lock("reindex", ttl=0.1) for _ in range(4)]
+        for turn in range(5):
+            fences: list[int] = []
+            while not fences:
+                tries = [
+                    taker.try_take(token=f"{turn} {n}", holder="taker") for n, taker in enumerate(takers)
+                ]
+                answers = await asyncio.gather(*tries)
+                fences = [fence for fence, _ in answers if fence is not None]
+            [fence] = fences
+            assert fence > last
+            last = fence
+
+    async def test_a_lock_passes_from_one_token_to_another(self, make_lock: MakeLock) -> None:
+        lock = make_lock("reindex")
+        first = await take(lock, "first")
+        assert first is not None
+        assert (await lock.try_take(token="second", holder="heir", instead_of="none")).fence is None
+        second = (await lock.try_take(token="second", holder="heir", instead_of="first")).fence
+        assert second is not None
+        assert second > first
+        assert not await lock.try_extend(token="first")
+        assert not await lock.try_release(token="first")
+        assert await lock.try_release(token="second")
+
+    async def test_a_job_has_the_lock_of_its_earlier_claim(self, make_lock: MakeLock) -> None:
+        earlier, other, later = make_lock("reindex", ttl=0.6), make_lock("reindex"), make_lock("reindex")
+        lost = threading.Event()
+        assert not await earlier.acquire_for_job(Token("a", 1, "x"), caller=1, on_loss=lost.set)
+        assert await other.acquire_for_job(Token("b", 7, "y"), caller=2, on_loss=lost.set)
+        assert not await later.acquire_for_job(Token("a", 3, "z"), caller=3, on_loss=lambda: None)
+        assert later.fence > earlier.fence
+        assert await asyncio.to_thread(lost.wait, _PATIENCE)
+        # A claim that was lost before it had the lock comes too late.
+        assert await earlier.acquire_for_job(Token("a", 2, "x"), caller=1, on_loss=lambda: None)
+        assert await later.release()
+
+    async def test_a_lock_that_is_not_renewed_ends_at_its_deadline(self, make_lock: MakeLock) -> None:
+        lock = make_lock("reindex", ttl=0.5)
+        assert await lock.acquire(timeout=0, renew=False)
+        async with make_lock("reindex", timeout=_PATIENCE):
+            assert (await lock.renew(), await lock.release()) == (False, False)
 
     async def test_a_lock_that_is_used_does_not_run_out(self, make_lock: MakeLock) -> None:
         lock = make_lock("reindex", ttl=0.6)
@@ -167,6 +214,20 @@ class LockSuite:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert await lock.owner() is None
+
+    @pytest.mark.covers("lock-left-behind")
+    async def test_a_release_that_is_given_up_takes_place_all_the_same(self, make_lock: MakeLock) -> None:
+        lock = make_lock("reindex", ttl=3_600)
+        for turns in range(4):
+            assert await lock.acquire(timeout=_PATIENCE)
+            releasing = asyncio.create_task(lock.release())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            releasing.cancel()
+            await asyncio.wait([releasing])
+            if not turns:
+                # It had not begun.
+                assert await lock.release()
 
     @pytest.mark.covers("lock-left-behind")
     async def test_a_block_that_fails_releases(self, make_lock: MakeLock) -> None:

@@ -30,10 +30,11 @@ from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, ClaimRequest, DeleteAnswer
 
+TOLD_OF_ERRORS = ("error", "traceback", "error_type", "fingerprint")
 UNTOUCHED: dict[str, Any] = {
     **dict.fromkeys(("fence", "failures", "crashes", "blames"), 0),
     **dict.fromkeys(("started_at", "worker", "cancel_requested_at", "result", "result_error"), None),
-    **dict.fromkeys(("error", "traceback"), None),
+    **dict.fromkeys(TOLD_OF_ERRORS, None),
 }
 """The columns of a job that nobody has claimed."""
 
@@ -138,7 +139,7 @@ class JobModel:
     def edit(self, job_id: JobId, change: JobEdit) -> bool:
         """Change what waits."""
         job, now = self.jobs[job_id], self.clock.now()
-        if job.record.state is not State.PENDING:
+        if job.record.state is not State.PENDING or change.if_due_at not in (None, job.record.due_at):
             return False
         plain = ("queue", "priority", "retries", "timeout", "payload", "due_at", "expires_at")
         job.change(**{name: value for name in plain if (value := getattr(change, name)) is not None})
@@ -257,9 +258,8 @@ class JobModel:
         asked = {name: getattr(new, name) for name in new._fields if name not in special}
         now = self.clock.now()
         asked["due_at"] = due_at = now + new.delay if new.due_at is None else new.due_at
-        asked |= {
-            name: getattr(new.terms, name) for name in ("callbacks", "gate", "result_ttl", "failure_ttl")
-        }
+        kept = ("callbacks", "gate", "result_ttl", "failure_ttl", "headers", "secret")
+        asked |= {name: getattr(new.terms, name) for name in kept}
         asked["tags"] = join_tags(new.terms.tags)
         asked["key"] = new.key and new.key.value
         late = None if new.terms.expires is None else due_at + new.terms.expires
@@ -286,7 +286,7 @@ class JobModel:
                     return job.record.id
                 case KeyDecision.REPLACE:
                     unblamed = dict.fromkeys(("failures", "crashes", "blames"), 0)
-                    job.change(**self._asked(new) | unblamed, error=None, traceback=None)
+                    job.change(**self._asked(new) | unblamed | dict.fromkeys(TOLD_OF_ERRORS))
                     self._give_key(job, key)
                     return job.record.id
         return None
@@ -318,7 +318,7 @@ class JobModel:
         stopped = sent.state is State.PENDING and job.record.cancel_requested_at is not None
         back = sent.state is State.PENDING and not stopped
         asked = job.record.cancel_requested_at is not None and cancel_beats(sent.state)
-        columns = ("failures", "crashes", "blames", "result", "result_error", "error", "traceback")
+        columns = ("failures", "crashes", "blames", "result", "result_error", *TOLD_OF_ERRORS)
         job.change(
             state=State.CANCELLED if stopped else sent.state,
             reason=job.cancel_reason if asked else sent.reason,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ParamSpec, TypeVar
 
 from duetime.errors import JobError
+from duetime.locks.stored import StoredLocks
 from duetime.model.job import NewJob
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.task import Request
@@ -36,7 +37,15 @@ async def perform(task: Request[P, R], /, *args: P.args, **kwargs: P.kwargs) -> 
 async def _run(store: Store, task: Request[P, R], job: NewJob) -> None:
     await store.enqueue([job])
     calls: list[Ran] = []
-    hand = Hand(store, {job.task: task.handler}, calls=calls, queues={job.queue}, clock=None)
+    locks = StoredLocks("perform", store.sibling)
+    hand = Hand(
+        store,
+        {job.task: task.handler},
+        calls=calls,
+        queues={job.queue},
+        clock=None,
+        make_lock=locks.lock,
+    )
     await hand.start()
     try:
         await hand.run_due(most=1)

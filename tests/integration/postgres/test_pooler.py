@@ -57,7 +57,7 @@ async def test_behind_a_pooler_every_statement_is_read_committed_and_bounded(
     postgres.execute(f"ALTER DATABASE {postgres_database} SET default_transaction_isolation = 'serializable'")
     settings = "SELECT current_setting('transaction_isolation'), current_setting('lock_timeout')"
     shown = ask(settings)
-    noted = SingleQueryScript("note", Query(statement(f"INSERT INTO t {settings}"), {}), None)
+    noted = SingleQueryScript("note", Query(statement(f"INSERT INTO t {settings}"), {}), list)
     async with opened(pgbouncer_url) as driver:
         await driver.write(do("CREATE TABLE t (isolation text, bound text)"))
         await driver.write(noted, atomic=False)

@@ -285,7 +285,7 @@ async def test_people_are_shown_all_others(store: Store, client: Any, clock: Fak
     page = JobFilter(limit=9)
     for where in (
         page,
-        replace(page, state=State.PENDING),
+        replace(page, states=frozenset({State.PENDING})),
         replace(page, registry=Registry.QUEUED),
         replace(page, since=clock.now() - SECOND),
     ):

@@ -17,7 +17,7 @@ OLD = StoredJob(
     on_crash="fail", retries=4, timeout=9 * SECOND, result=None, result_error=None, error="boom",
     traceback="line 1", reason="error", cancel_requested_at=3, schedule="daily", occurrence=5, span_first=None,
     span_count=1, key="k", tags="|a|b|", parent="older", callbacks="{}", expires_at=8, result_ttl=-1,
-    failure_ttl=0, gate="greet:you",
+    failure_ttl=0, headers='{"a":"b"}', gate="greet:you",
 )  # fmt: skip
 
 
@@ -26,7 +26,12 @@ def test_what_was_asked_for_is_asked_for_again() -> None:
     assert (new.task, new.payload, new.queue, new.priority) == ("greet", '{"name":"you"}', "mail", 2)
     assert (new.on_crash, new.retries, new.timeout) == ("fail", 4, 9 * SECOND)
     assert new.terms == JobTerms(
-        tags=("a", "b"), callbacks="{}", gate="greet:you", result_ttl=-1, failure_ttl=0
+        tags=("a", "b"),
+        callbacks="{}",
+        gate="greet:you",
+        result_ttl=-1,
+        failure_ttl=0,
+        headers='{"a":"b"}',
     )
 
 

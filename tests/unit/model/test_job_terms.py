@@ -4,7 +4,9 @@ from duetime.model.job import FOREVER, NO_TERMS, JobTerms, join_tags, split_tags
 
 
 def test_terms_survive_being_text() -> None:
-    terms = JobTerms(expires=1, tags=("a", "b"), callbacks="{}", gate="g", result_ttl=0, failure_ttl=FOREVER)
+    terms = JobTerms(
+        expires=1, tags=("a", "b"), callbacks="{}", gate="g", result_ttl=0, failure_ttl=FOREVER, headers="{}"
+    )
     assert JobTerms.from_text(terms.to_text()) == terms
 
 

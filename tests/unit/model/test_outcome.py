@@ -136,6 +136,24 @@ def test_a_failure_without_retries_is_final() -> None:
     assert made.attempt is None
 
 
+def test_failures_of_one_kind_from_one_place_have_one_fingerprint() -> None:
+    kind: dict[str, Any] = {"error_type": "app.Boom", "place": "app:work"}
+    first = settle(Failed(error="boom", traceback="line 1", **kind)).fingerprint
+    assert (
+        settle(Failed(error="other text", traceback="line 9", **kind), policy=fixed(1, 0)).fingerprint
+        == first
+    )
+    others = [
+        settle(Failed(error="boom", **kind), task="other"),
+        settle(Failed(error="boom", error_type="app.Bang", place="app:work")),
+        settle(Failed(error="boom", error_type="app.Boom", place="app:rest")),
+        settle(Failed(error="boom", reason="timeout")),
+        settle(Crashed(worker="w1", started=True, blamed=False), on_crash="fail"),
+    ]
+    assert len({first, *(other.fingerprint for other in others)}) == 6
+    assert settle(Cancelled("enough")).fingerprint is None
+
+
 def test_a_failure_with_retries_left_goes_back_after_the_wait() -> None:
     made = settle(Failed(error="boom", traceback="line 1"), policy=fixed(2, 10), failures=1)
     assert (made.state, made.failures, made.finished_at) == (State.PENDING, 2, None)

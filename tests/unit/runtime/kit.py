@@ -12,7 +12,8 @@ from duetime.model.states import State
 from duetime.model.time import Instant, Micros
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.service import FleetPacing, ServiceHealth, WorkerContext
+from duetime.runtime.pacing import FleetPacing
+from duetime.runtime.service import ServiceHealth, WorkerContext
 from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import Store
 

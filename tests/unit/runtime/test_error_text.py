@@ -1,8 +1,19 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from json import JSONDecodeError
+
 import pytest
 
-from duetime.runtime.error_text import MAX_ERROR, MAX_TRACEBACK, describe_error, describe_traceback
+from duetime.runtime.error_text import (
+    MAX_ERROR,
+    MAX_TRACEBACK,
+    describe_error,
+    describe_traceback,
+    error_place,
+    error_type,
+)
 
 
 class Unprintable(Exception):
@@ -69,3 +80,39 @@ def test_the_traceback_shows_the_line_that_raised_and_the_cause() -> None:
     text = describe_traceback(caught.value)
     assert 'raise ValueError("outer") from inner' in text
     assert "KeyError: 'inner'" in text
+
+
+def test_the_class_of_an_error_is_told_with_its_module() -> None:
+    assert error_type(ValueError()) == "ValueError"
+    assert error_type(JSONDecodeError("x", "", 0)) == "json.decoder.JSONDecodeError"
+    assert error_type(Unprintable()) == f"{__name__}.Unprintable"
+    assert len(error_type(type("E" * 900, (Exception,), {})())) <= 200
+
+
+def caught(function: Callable[[], object]) -> BaseException:
+    try:
+        function()
+    except Exception as error:  # noqa: BLE001 - whatever it is
+        return error
+    raise AssertionError("it did not fail")
+
+
+def parse() -> object:
+    return json.loads("{")
+
+
+def test_the_place_of_an_error_is_the_innermost_function_of_ones_own_code() -> None:
+    assert error_place(caught(parse)) == f"{__name__}:parse"
+    assert error_place(caught(lambda: fail(ValueError()))) == f"{__name__}:fail"
+
+
+def test_an_error_that_no_code_of_ones_own_is_in_has_the_outermost_place() -> None:
+    error = caught(parse)
+    assert error.__traceback__ is not None
+    inside = error.__traceback__.tb_next
+    assert inside is not None
+    assert error_place(error.with_traceback(inside.tb_next)) == "json:loads"
+
+
+def test_an_error_that_was_never_raised_has_no_place() -> None:
+    assert error_place(ValueError()) is None

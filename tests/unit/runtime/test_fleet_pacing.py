@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.runtime.service import FleetPacing, Interval
+from duetime.runtime.pacing import FleetPacing, Interval
 
 
 def crowd(workers: int) -> FleetPacing:

@@ -139,7 +139,7 @@ async def test_every_pause_after_a_failure_is_kept_not_only_the_first(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pauses = iter((0.0001, 3600.0))
-    monkeypatch.setattr("duetime.runtime.service.random.uniform", lambda *_: next(pauses))
+    monkeypatch.setattr("duetime.stores.base.backoff.random.uniform", lambda *_: next(pauses))
     counting = Counting(NoHealth(), *[StoreUnavailable("no route")] * 3)
     counting.start()
     with pytest.raises(TimeoutError):

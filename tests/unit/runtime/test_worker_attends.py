@@ -9,7 +9,7 @@ import pytest
 
 from duetime.model.job import Token
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.service import FleetPacing
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.worker import Worker
 from duetime.stores.base import Pulse, PulseFindings, Store
 
@@ -24,7 +24,7 @@ class Services:
         self.told: list[object] = []
         self.crowd = FleetPacing()
         self.registered_at = NOW
-        self.worker = Worker(cast("Store", None), {}, WorkerOptions())
+        self.worker = Worker(cast("Store", None), {}, WorkerOptions(), make_lock=cast("Any", None))
         self.worker._fleet = self.crowd
         me = cast("Any", self)
         self.worker._dispatcher = self.worker._fetcher = self.worker._firer = self.worker._janitor = me

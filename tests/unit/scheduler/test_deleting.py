@@ -100,9 +100,9 @@ async def test_what_is_enqueued_meanwhile_stays(
         store = scheduler.store
         delete = store.delete
 
-        async def delete_beside_a_producer(ids: list[str]) -> Any:
+        async def delete_beside_a_producer(ids: list[str], **more: Any) -> Any:
             new.append(await enqueue(greet, 9))
-            return await delete(ids)
+            return await delete(ids, **more)
 
         monkeypatch.setattr(store, "delete", delete_beside_a_producer)
         assert (await scheduler.jobs.delete_many(task="greet")).deleted == 5

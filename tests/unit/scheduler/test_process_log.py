@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from duetime.scheduler.process import ConsoleFormatter, JsonFormatter
+from duetime.scheduler.worker_process import ConsoleFormatter, JsonFormatter
 
 
 def raised(message: str) -> logging.LogRecord:

@@ -367,3 +367,14 @@ def test_a_limited_task_takes_no_schedule_whose_jobs_wait_for_each_other(
     with pytest.raises(InvalidOption, match=r"limit= or rate=.*task send"):
         scheduler.schedule(every("1h"), args=(1,), **policy)(task)
     scheduler.schedule(every("1h"), args=(1,))(task)
+
+
+def test_a_lock_names_parameters_of_its_task(scheduler: Scheduler) -> None:
+    locked = scheduler.task(name="locked", lock="plain:{number}")(plain)
+    assert locked.handler.lock_name(locked.call(7).job.payload) == "plain:7"
+    with pytest.raises(
+        InvalidOption, match=r"'tenant' in lock='plain:{tenant}' is not a parameter of .*plain\(number"
+    ):
+        scheduler.task(lock="plain:{tenant}")(plain)
+    with pytest.raises(InvalidOption, match=r"reindex:{tenant}"):
+        scheduler.task(lock="{}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from duetime.model.explain.facts import JobFacts, Sentence, first_line, length, sentences
+from duetime.model.locks import is_lock_held
 from duetime.model.states import State
 from duetime.model.stored import StoredAttempt
 
@@ -112,7 +113,9 @@ def _by_time(facts: JobFacts) -> Iterator[str]:
     elif job.due_at > now:
         when = f"{facts.moment(job.due_at)}, {facts.since(job.due_at)}"
         last = facts.attempts[-1].outcome if facts.attempts else None
-        if last in ("error", "timeout", "lost"):
+        if is_lock_held(job.reason):
+            yield f"Its {job.reason}: it waits until that is released, or until {when}."
+        elif last in ("error", "timeout", "lost"):
             yield f"It waits for a retry at {when}."
         else:
             yield f"It is not due until {when}."

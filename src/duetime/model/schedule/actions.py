@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from duetime.errors import InvalidTime, NothingToSkip
 from duetime.model.audit import ITSELF, AuditEntry
-from duetime.model.job import NewJob
+from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.occurrences import (
     OccurrenceSpan,
     jobs_left,
@@ -19,6 +19,7 @@ from duetime.model.schedule.occurrences import (
     skipped_record,
 )
 from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
+from duetime.model.secrets import mask_payload
 from duetime.model.stored import StoredWorker
 from duetime.model.time import SECOND, Instant, Micros, in_words
 from duetime.model.triggers.base import Trigger
@@ -28,7 +29,7 @@ SCHEDULE_FIELDS: Final = (
     "task", "payload", "queue", "priority", "on_crash", "retries", "timeout", "terms", "overlap", "overlap_limit",
     "misfire", "misfire_window", "misfire_limit", "pause_after",
 )  # fmt: skip
-"""What a schedule says besides its trigger."""
+"""What a schedule says apart from its trigger."""
 
 CHANGED: Final = "schedule changed"
 EDITED: Final = "edited"
@@ -91,6 +92,8 @@ def revise(
     names = ("trigger", *SCHEDULE_FIELDS, "owner", "parked_at")
     pairs = {name: [getattr(before, name), getattr(after, name)] for name in names}
     detail = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if "payload" in detail:
+        detail["payload"] = [mask_payload(one.payload, _secret(one)) for one in (before, after)]
     if not detail and times is None:
         return None
     return ScheduleUpdate(
@@ -104,6 +107,10 @@ def revise(
         # Otherwise a change a moment before an occurrence would drop it.
         held=False,
     )
+
+
+def _secret(schedule: StoredSchedule) -> str | None:
+    return JobTerms.from_text(schedule.terms).secret
 
 
 def pause(

@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple, cast
 
 from duetime.errors import InvalidName, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
 from duetime.model.audit import AuditEntry
-from duetime.model.job import FOREVER, JobTerms, OnCrash
+from duetime.model.job import FOREVER, JobTerms, OnCrash, join_tags, split_tags
 from duetime.model.schedule.actions import put
 from duetime.model.schedule.occurrences import MOST_IN_A_SPAN
 from duetime.model.schedule.options import ScheduleOptions, ScheduleOptionValues, schedule_options
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.secrets import MASK, check_secret, mask_arguments
 from duetime.model.task import check_on_crash
 from duetime.model.text import (
     MAX_DEPTH,
@@ -174,7 +175,7 @@ _FOREVER = "forever"
 _TTLS = ("result_ttl", "failure_ttl")
 _CALLBACKS = {"success", "failure", "cancel"}
 _OPTIONS = ScheduleOptionValues.__optional_keys__ - {"on_success", "on_failure", "on_cancel"}
-_OWN_KEYS = {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made"}
+_OWN_KEYS = {"name", "task", "arguments", "on_crash", "callbacks", "gate", "paused", "made", "secret"}
 _KEYS = _OWN_KEYS | TRIGGER_KEYS | _OPTIONS
 
 
@@ -223,7 +224,8 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
         "name": schedule.name,
         **written_trigger(trigger, name=schedule.name),
         "task": schedule.task,
-        "arguments": json.loads(schedule.payload),
+        "arguments": mask_arguments(json.loads(schedule.payload), terms.secret),
+        "secret": list(split_tags(terms.secret)) or None,
         "queue": schedule.queue,
         "priority": schedule.priority,
         "on_crash": schedule.on_crash,
@@ -236,6 +238,7 @@ def written_schedule(schedule: StoredSchedule) -> dict[str, Any]:
         "misfire_limit": schedule.misfire_limit if schedule.misfire == "all" else None,
         "pause_after": schedule.pause_after,
         "tags": list(terms.tags) or None,
+        "headers": None if terms.headers is None else json.loads(terms.headers),
         "expires": _length(terms.expires),
         "result_ttl": _length(terms.result_ttl),
         "failure_ttl": _length(terms.failure_ttl),
@@ -254,13 +257,11 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
     if missing := [key for key in ("name", "task") if key not in entry]:
         raise InvalidOption(f"{missing[0]} is missing")
     name = check_name(entry["name"], what="schedule name")
-    on_crash, gate, arguments = entry.get("on_crash"), entry.get("gate"), entry.get("arguments", {})
-    if not isinstance(entry.get("arguments", {}), (tuple, Mapping)):
-        raise InvalidOption(f"arguments must be an object by parameter name, not {shown(arguments)}")
+    on_crash, gate = entry.get("on_crash"), entry.get("gate")
     return WantedSchedule(
         name=name,
         task=check_name(entry["task"], what="task"),
-        arguments=arguments,
+        arguments=_read_arguments(entry.get("arguments", {})),
         trigger=read_trigger(entry, name=name),
         options=_options(entry),
         on_crash=None if on_crash is None else check_on_crash(on_crash),
@@ -268,6 +269,17 @@ def read_schedule(entry: Mapping[str, Any]) -> WantedSchedule:
         pause=_read_pause(entry["paused"]) if entry.get("paused") is not None else None,
         made=check_whole(entry.get("made", 0), 0, MOST_IN_A_SPAN, what="made"),
     )
+
+
+def _read_arguments(value: object) -> Mapping[str, Any] | tuple[str, ...]:
+    if isinstance(value, tuple):
+        return cast("tuple[str, ...]", value)
+    if not isinstance(value, Mapping):
+        raise InvalidOption(f"arguments must be an object by parameter name, not {shown(value)}")
+    given = cast("Mapping[str, Any]", value)
+    if masked := [key for key, one in given.items() if one == MASK]:
+        raise InvalidOption(f"the argument {masked[0]!r} is masked; write its value in place of {MASK}")
+    return given
 
 
 def _written_pause(schedule: StoredSchedule) -> object:
@@ -298,6 +310,9 @@ def _options(entry: Mapping[str, Any]) -> ScheduleOptions:
         if values.get(key) == _FOREVER:
             values[key] = None
     options = schedule_options(cast("ScheduleOptionValues", values))
+    if secret := join_tags(check_secret(entry.get("secret", ()))):
+        terms = replace(options.job.terms, secret=secret)
+        options = replace(options, job=replace(options.job, terms=terms))
     if entry.get("callbacks") is None:
         return options
     callbacks = _object(entry["callbacks"], _CALLBACKS, what="callbacks")

@@ -47,7 +47,7 @@ class ScheduleOptions:
 
 
 class ScheduleOptionValues(CommonOptionValues, total=False):
-    """What users may write for a schedule besides its trigger, its task and its arguments."""
+    """What users may write for a schedule apart from its trigger, its task and its arguments."""
 
     overlap: Overlap
     overlap_limit: int
@@ -140,6 +140,6 @@ def _policies(schedule: StoredSchedule, given: Mapping[str, object]) -> dict[str
 def _terms(schedule: StoredSchedule, given: Mapping[str, object], options: JobOptions) -> JobTerms:
     """Return the terms of a schedule with those changed that are given; callbacks one by one."""
     before = JobTerms.from_text(schedule.terms)
-    names = ("expires", "tags", "result_ttl", "failure_ttl")
+    names = ("expires", "tags", "result_ttl", "failure_ttl", "headers")
     fresh: dict[str, Any] = {name: getattr(options.terms, name) for name in names if name in given}
     return replace(before, **fresh, callbacks=overlay(before.callbacks, options.terms.callbacks))

@@ -21,7 +21,7 @@ _MANY: Final = 100
 
 
 def most_counted(schedules: int) -> int:
-    """Return up to how many records of each state are counted, when so many schedules are looked at."""
+    """Return up to how many records of each state are counted for each of this many schedules."""
     return _MOST_COUNTED if schedules <= _MANY else _MOST_COUNTED // 10
 
 

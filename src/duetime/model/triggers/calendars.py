@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol, Self, cast, runtime_checkable
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
-from duetime.model.text import WEEKDAYS, names_in_words, shown
+from duetime.model.text import WEEKDAYS, list_in_words, shown
 from duetime.model.time import SECOND, Instant, from_datetime, in_words, to_datetime
 from duetime.model.triggers.base import check_instants, check_whole, set_fields, spec_of
 from duetime.model.triggers.zones import DAY_SECONDS, EPOCH_DAY, shown_wall, wall_second_at, zone
@@ -161,7 +161,7 @@ class Weekdays(WallCalendar):
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        return f"on {names_in_words(self.days, WEEKDAYS)}{self._in_zone(known_tz)}"
+        return f"on {list_in_words(self.days, WEEKDAYS.__getitem__)}{self._in_zone(known_tz)}"
 
 
 def weekday_of_wall(wall: int) -> int:
@@ -287,7 +287,7 @@ class DailyBlackout(WallCalendar):
 
     def describe(self, *, known_tz: str = "") -> str:
         """Say in English what is excluded."""
-        days = "" if len(self.days) == _WEEK else f" on {names_in_words(self.days, WEEKDAYS)}"
+        days = "" if len(self.days) == _WEEK else f" on {list_in_words(self.days, WEEKDAYS.__getitem__)}"
         return f"{self._hours()}{days}{self._in_zone(known_tz)}"
 
     def _hours(self) -> str:

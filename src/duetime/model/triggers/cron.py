@@ -22,7 +22,7 @@ from duetime.model.triggers.cron_expression import (
 from duetime.model.triggers.cron_fields import CronFields
 from duetime.model.triggers.cron_words import describe_cron
 from duetime.model.triggers.every import Every, every
-from duetime.model.triggers.zones import DAY_SECONDS, Zone, first_after_wall, zone, zone_hint
+from duetime.model.triggers.zones import Zone, first_after_wall, zone, zone_hint
 
 _ZONE_PREFIXES = ("CRON_TZ=", "TZ=")
 _EVERY = "@every"
@@ -61,20 +61,8 @@ class Cron(Trigger):
 
     def after(self, instant: Instant) -> Instant | None:
         """Return the first occurrence strictly after `instant`."""
-        if not self.fields.floating:
-            return first_after_wall(self.place, instant, self.fields.first_from)
-        second = instant // SECOND
-        period = self.place.period_at(second)
-        wall = second + 1 + period.offset
-        while (match := self.fields.first_from(wall)) is not None:
-            if (due := match - period.offset) < period.end:
-                return due * SECOND if due * SECOND <= LATEST else None
-            # Two days on, no clock shows again what it has shown, and none is a day ahead of UTC or behind.
-            far = period.end > second + 2 * DAY_SECONDS
-            period = self.place.period_at(max(period.end, match - DAY_SECONDS) if far else period.end)
-            opening = period.start + period.offset
-            wall = opening if opening < period.seen else max(match, opening)
-        return None
+        fields = self.fields
+        return first_after_wall(self.place, instant, fields.first_from, repeats=fields.floating)
 
     def count(self, after: Instant, until: Instant) -> int:
         """Return how many occurrences lie in `after < occurrence <= until`, without walking them."""

@@ -254,7 +254,7 @@ def _hashed(item: CronToken, kind: CronFieldKind, match: re.Match[str], seed: st
 
 
 def _span(kind: CronFieldKind, low: int, high: int, step: int) -> int:
-    """Return the bits of every so many values from `low` to `high`; past the end of the field they begin again."""
+    """Return the bits of the values from `low` to `high` in steps; past the end of the field they begin again."""
     first, size = kind.low, kind.size
     last = high if low <= high else high + size
     return sum({1 << first + (value - first) % size for value in range(low, last + 1, step)})

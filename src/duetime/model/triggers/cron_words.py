@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from duetime.model.text import MONTHS, ORDINALS, WEEKDAYS, join_words, times_in_words
+from duetime.model.text import (
+    MONTHS,
+    ORDINALS,
+    WEEKDAYS,
+    Run,
+    is_long,
+    join_words,
+    list_in_words,
+    ordinal,
+    runs_of,
+    times_in_words,
+)
 from duetime.model.triggers.cron_fields import (
     ALL_YEARS,
     FIRST_BACK,
@@ -22,13 +33,10 @@ _HOURS = 24
 _ALL_DATES = (1 << 32) - 2
 _ALL_WEEKDAYS = (1 << WEEK) - 1
 _ALL_MONTHS = (1 << 13) - 2
-_WORKDAYS, _WEEKEND = [0, 1, 2, 3, 4], [5, 6]
-_SHORTEST_RUN = 3
+_DAYS_BY_NAME: dict[tuple[int, ...], str] = {(0, 1, 2, 3, 4): "weekdays", (5, 6): "weekends"}
 _SHORTEST_SERIES = 5
 _MOST_WINDOWS = 2
 _MOST_DATES = 4
-_TEENS = (11, 12, 13)
-_ENDLESS = 1_000_000
 
 
 def describe_cron(fields: CronFields) -> str:
@@ -41,7 +49,9 @@ def describe_cron(fields: CronFields) -> str:
         on = f"on {join_words([date + year for date in dates])}"
         text = f"{on} {time}" if is_clock else f"{time} {on}"
         return text if year or not years else f"{text} in {years}"
-    months = "" if fields.months == _ALL_MONTHS else _listed(bit_positions(fields.months), _month, size=12)
+    months = (
+        "" if fields.months == _ALL_MONTHS else list_in_words(bit_positions(fields.months), _month, size=12)
+    )
     days = _days(fields.days, months or "the month")
     if months and (fields.days.either or f" of {months}" not in days):
         days += f" in {months}"
@@ -52,21 +62,19 @@ def describe_cron(fields: CronFields) -> str:
 
 def _time(fields: CronFields) -> str:
     seconds, minutes, hours = map(bit_positions, (fields.seconds, fields.minutes, fields.hours))
-    if seconds != [0]:
-        return _by_seconds(seconds, minutes, hours, floating=fields.floating)
-    step = _stride(minutes, _MINUTES)
-    if step is None and (told := _by_hours(minutes, hours, floating=fields.floating)) is not None:
+    step, whole = _stride(minutes, _MINUTES), seconds == [0]
+    if whole and step is None and (told := _by_hours(minutes, hours, floating=fields.floating)) is not None:
         return told
-    if not (step and fields.floating) and (times := times_in_words(hours, minutes, seconds)) is not None:
+    if not (whole and step and fields.floating) and (times := times_in_words(hours, minutes, seconds)):
         return times
+    if not whole:
+        return _by_seconds(seconds, minutes, hours, floating=fields.floating)
     if step is None:
         return f"at {_numbers(minutes, 'minute')} of {_numbers(hours, 'hour')}"
     return f"{_each(step, 'minute')}{_within(hours, floating=fields.floating)}"
 
 
 def _by_seconds(seconds: list[int], minutes: list[int], hours: list[int], *, floating: bool) -> str:
-    if (times := times_in_words(hours, minutes, seconds)) is not None:
-        return times
     step = _stride(seconds, _SECONDS)
     text = f"at {_numbers(seconds, 'second')}" if step is None else _each(step, "second")
     if len(minutes) == _MINUTES:
@@ -83,8 +91,8 @@ def _by_hours(minutes: list[int], hours: list[int], *, floating: bool) -> str | 
         return None
     if step := _series(hours):
         return f"{_each(step, 'hour')} {_windows([(hours[0], hours[-1])], minutes[0], minutes[0])}"
-    runs = _runs(hours, _HOURS)
-    long = all(_length(run, _HOURS) >= _SHORTEST_RUN for run in runs)
+    runs = runs_of(hours, _HOURS)
+    long = all(is_long(run, _HOURS) for run in runs)
     return f"hourly {_windows(runs, minutes[0], minutes[0])}" if long and len(runs) <= _MOST_WINDOWS else None
 
 
@@ -92,11 +100,11 @@ def _within(hours: list[int], *, floating: bool) -> str:
     """Tell the hours within which something recurs; all of them go without saying if they follow the clock."""
     if floating and len(hours) == _HOURS:
         return ""
-    runs = _runs(hours, _HOURS)
+    runs = runs_of(hours, _HOURS)
     return f" {_windows(runs, 0, 59)}" if len(runs) <= _MOST_WINDOWS else f" of {_numbers(hours, 'hour')}"
 
 
-def _windows(runs: Sequence[tuple[int, int]], opening: int, closing: int) -> str:
+def _windows(runs: Sequence[Run], opening: int, closing: int) -> str:
     return join_words([f"from {first:02}:{opening:02} to {last:02}:{closing:02}" for first, last in runs])
 
 
@@ -131,27 +139,25 @@ def _days(days: CronDays, month: str) -> str:
 def _dates(days: CronDays) -> list[str]:
     found: list[str] = []
     if plain := bit_positions(days.dates & _ALL_DATES):
-        ends = f"from the {_ordinal(plain[0])} to the {_ordinal(plain[-1])}"
-        step, listed = _series(plain), f"the {_listed(plain, _ordinal)}"
-        found.append(f"every {_ordinal(step)} day {ends}" if step else listed)
+        ends = f"from the {ordinal(plain[0])} to the {ordinal(plain[-1])}"
+        step, listed = _series(plain), f"the {list_in_words(plain, ordinal)}"
+        found.append(f"every {ordinal(step)} day {ends}" if step else listed)
     found += [_from_end(position) for position in bit_positions(days.dates & ~_ALL_DATES)]
     for position in bit_positions(days.near):
-        day = f"the {_ordinal(position)}" if position < FIRST_BACK else _from_end(position)
+        day = f"the {ordinal(position)}" if position < FIRST_BACK else _from_end(position)
         found.append("the last weekday" if position == LAST_DAY else f"the weekday nearest to {day}")
     return found
 
 
 def _from_end(position: int) -> str:
-    return "the last day" if position == LAST_DAY else f"the {_ordinal(LAST_DAY + 1 - position)}-to-last day"
+    return "the last day" if position == LAST_DAY else f"the {ordinal(LAST_DAY + 1 - position)}-to-last day"
 
 
 def _weekdays(mask: int) -> list[str]:
-    days = sorted((day - 1) % WEEK for day in bit_positions(mask))
-    if days == _WORKDAYS:
-        return ["weekdays"]
-    if days == _WEEKEND:
-        return ["weekends"]
-    return [_listed(days, WEEKDAYS.__getitem__, size=WEEK)] if days else []
+    days = tuple(sorted((day - 1) % WEEK for day in bit_positions(mask)))
+    if not days:
+        return []
+    return [_DAYS_BY_NAME.get(days) or list_in_words(days, WEEKDAYS.__getitem__, size=WEEK)]
 
 
 def _month(number: int) -> str:
@@ -160,22 +166,17 @@ def _month(number: int) -> str:
 
 def _years(years: list[int]) -> str:
     step = _series(years)
-    return f"every {_ordinal(step)} year from {years[0]} to {years[-1]}" if step else _listed(years, str)
+    return f"every {ordinal(step)} year from {years[0]} to {years[-1]}" if step else list_in_words(years, str)
 
 
 def _each(step: int, unit: str) -> str:
     return f"every {unit}" if step == 1 else f"every {step} {unit}s"
 
 
-def _ordinal(number: int) -> str:
-    suffix = "th" if number in _TEENS else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{suffix}"
-
-
 def _numbers(values: list[int], unit: str) -> str:
     if step := _series(values):
-        return f"every {_ordinal(step)} {unit} from {values[0]} to {values[-1]}"
-    return f"{unit if len(values) == 1 else f'{unit}s'} {_listed(values, str)}"
+        return f"every {ordinal(step)} {unit} from {values[0]} to {values[-1]}"
+    return f"{unit if len(values) == 1 else f'{unit}s'} {list_in_words(values, str)}"
 
 
 def _stride(values: list[int], size: int) -> int | None:
@@ -188,29 +189,3 @@ def _series(values: list[int]) -> int | None:
     """Return the step between values that are too many to be told one by one; `None` if they are not, or uneven."""
     step = values[1] - values[0] if len(values) >= _SHORTEST_SERIES else 1
     return step if step > 1 and values == [*range(values[0], values[-1] + 1, step)] else None
-
-
-def _listed(values: list[int], say: Callable[[int], str], *, size: int = _ENDLESS) -> str:
-    """Join values, with three or more in a row told as a range."""
-    words: list[str] = []
-    for run in _runs(values, size):
-        ends = [*map(say, dict.fromkeys(run))]
-        words += ends if _length(run, size) < _SHORTEST_RUN else [" to ".join(ends)]
-    return join_words(words)
-
-
-def _runs(values: list[int], size: int) -> list[tuple[int, int]]:
-    """Return the first and the last of values in a row; the first of all follows the last, `size` values further."""
-    runs: list[tuple[int, int]] = []
-    for value in values:
-        if runs and value == runs[-1][1] + 1:
-            runs[-1] = (runs[-1][0], value)
-        else:
-            runs.append((value, value))
-    if len(runs) > 1 and values[-1] - values[0] == size - 1:
-        runs = [*runs[1:-1], (runs[-1][0], runs[0][1])]
-    return runs
-
-
-def _length(run: tuple[int, int], size: int) -> int:
-    return (run[1] - run[0]) % size + 1

@@ -9,6 +9,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger, MissingDriver
+from duetime.model.text import short_list
 from duetime.model.time import EARLIEST, SECOND, Instant
 from duetime.model.triggers.base import (
     NEVER,
@@ -102,9 +103,7 @@ class RRule(Trigger):
         added = [_shown_moment(wall_second_at(place, instant)) for instant in self._added]
         text = self._text.rule
         for word, dates in (("except", excluded), ("also", added)):
-            more = len(dates) - _SHOWN
-            rest = f" and {more} more" if more > 0 else ""
-            text += f", {word} on {', '.join(sorted(dates)[:_SHOWN])}{rest}" if dates else ""
+            text += f", {word} on {short_list(sorted(dates), most=_SHOWN)}" if dates else ""
         return f"{text}, from {_shown_moment(self._first)}, {self.tz}"
 
     def first_from(self, wall: int) -> int | None:

@@ -92,9 +92,7 @@ def read_rule(text: object) -> RuleText:
         if name in ("EXDATE", "RDATE"):
             dates += _read_dates(name, line)
         elif name in ("DTSTART", "EXRULE"):
-            known = (
-                "the start is given beside the rule" if name == "DTSTART" else "take dates away with EXDATE"
-            )
+            known = "give the start as start=" if name == "DTSTART" else "take dates away with EXDATE"
             _refuse(line, text, known)
         else:
             rules.append(line)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from math import gcd
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from duetime.errors import MissingDriver
 from duetime.model.triggers.rrule_text import UNITS, WEEKDAY_CODES
@@ -23,18 +23,6 @@ _LATEST_YEAR = 9_899
 _HORIZON = 36_525 * DAY_SECONDS
 """How far ahead the steps of a rule are searched."""
 _DAY_PARTS = frozenset({"BYMONTH", "BYMONTHDAY", "BYYEARDAY", "BYWEEKNO", "BYDAY"})
-
-
-class RuleTimes(Protocol):
-    """The wall seconds that the parts of a rule name."""
-
-    def first_from(self, wall: int) -> int | None:
-        """Return the first at or after `wall` that a bounded search finds."""
-        ...
-
-    def searched(self, wall: int) -> int:
-        """Return up to where such a search looks."""
-        ...
 
 
 def rule_times(parts: Mapping[str, str], first: int) -> RuleTimes:
@@ -203,6 +191,10 @@ class StepTimes:
             if (day := midnight // DAY_SECONDS) >= last:
                 return
             yield day
+
+
+RuleTimes: TypeAlias = DayTimes | StepTimes
+"""The wall seconds that the parts of a rule name."""
 
 
 def _dateutil(parts: Mapping[str, str], start: datetime) -> Any:

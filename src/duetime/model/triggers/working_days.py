@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias, get_args
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTrigger
-from duetime.model.text import shown
+from duetime.model.text import ordinal, shown
 from duetime.model.time import LATEST, SECOND, Instant
 from duetime.model.triggers.base import (
     NEVER,
@@ -28,7 +28,6 @@ from duetime.model.triggers.calendars import (
     Weekdays,
     read_time_of_day,
     time_of_day,
-    weekday_of_wall,
     weekends,
 )
 from duetime.model.triggers.combined import TriggerWrapper, quoted
@@ -55,31 +54,26 @@ _MONTHS_A_YEAR = 12
 class DaysOff:
     """Days, by their numbers since 1970, on which no one works, on the wall clock of a zone."""
 
-    weekdays: frozenset[int]
-    dates: frozenset[int]
+    calendars: tuple[Weekdays | Holidays, ...]
     place: Zone
 
     @classmethod
     def of(cls, calendar: Calendar, tz: str) -> DaysOff:
         """Return the days that a calendar excludes; raise `InvalidTrigger` unless it is one of whole days in one zone."""
-        parts = calendar.parts if isinstance(calendar, JoinedCalendars) else (calendar,)
-        weekdays, dates, zones = set[int](), set[int](), set[str]()
-        for part in parts:
+        parts: list[Weekdays | Holidays] = []
+        for part in calendar.parts if isinstance(calendar, JoinedCalendars) else (calendar,):
             if not isinstance(part, (Weekdays, Holidays)):
                 text = "working days take a calendar of whole days such as calendars.days_off()"
                 raise InvalidTrigger(f"{text}, not {shown(part)}")
-            zones.add(part.tz or tz)
-            if isinstance(part, Weekdays):
-                weekdays.update(part.days)
-            else:
-                dates.update(day.toordinal() - EPOCH_DAY for day, _ in part.dates)
+            parts.append(part)
+        zones = {part.tz or tz for part in parts}
         if len(zones) > 1:
             raise InvalidTrigger(
                 f"days off of several zones ({', '.join(sorted(zones))}) have no days in common"
             )
-        found = cls(frozenset(weekdays), frozenset(dates), zone(zones.pop()))
-        end = 0
-        for day in sorted(dates):
+        found, end = cls(tuple(parts), zone(zones.pop())), 0
+        dates = {day.toordinal() for part in parts if isinstance(part, Holidays) for day, _ in part.dates}
+        for day in sorted(number - EPOCH_DAY for number in dates):
             if day >= end and (end := found.working(day, 1)) - found.working(day, -1) > _MOST_IN_A_ROW:
                 raise InvalidTrigger(
                     f"there are more than {_MOST_IN_A_ROW} days off in a row from {_date(day)} on"
@@ -88,7 +82,7 @@ class DaysOff:
 
     def has(self, day: int) -> bool:
         """Tell whether a day is one."""
-        return day in self.dates or weekday_of_wall(day * DAY_SECONDS) in self.weekdays
+        return any(calendar.reason(day * DAY_SECONDS) for calendar in self.calendars)
 
     def working(self, day: int, step: int) -> int:
         """Return the first day that is none, from `day` on, forwards or backwards."""
@@ -275,7 +269,7 @@ class WorkingDay(Trigger):
 
     def describe(self) -> str:
         """Say the rule in English."""
-        day = f"{_ordinal(self.nth)} working day of the month"
+        day = f"{_place(self.nth)} working day of the month"
         return f"at {time_of_day(self.at)} on the {day}, {self.tz}{_no_work(self.calendar, self.tz)}"
 
 
@@ -294,9 +288,7 @@ def _no_work(calendar: Calendar, tz: str) -> str:
     return f" (no work {calendar.describe(known_tz=tz)})"
 
 
-def _ordinal(nth: int) -> str:
-    number = abs(nth)
-    suffix = "th" if number in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+def _place(nth: int) -> str:
     if nth > 0:
-        return f"{nth}{suffix}" if nth > 1 else "first"
-    return "last" if number == 1 else f"{number}{suffix} to last"
+        return ordinal(nth) if nth > 1 else "first"
+    return "last" if nth == -1 else f"{ordinal(-nth)} to last"

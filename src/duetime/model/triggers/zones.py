@@ -194,19 +194,18 @@ def first_after_wall(
     if not repeats and place.period_at(begun // SECOND).seen != period.seen:
         wall = max(wall, period.seen)
     match = first_from(wall)
-    if match is None:
-        return None
-    # No clock is a day ahead of UTC or behind it, so that what lies before needs no look.
-    period = place.period_at(max(second, match - DAY_SECONDS))
-    while match - period.offset >= period.end:
+    while match is not None and match - period.offset >= period.end:
         if period.end * SECOND > LATEST:
             return None
-        period = place.period_at(period.end)
+        # Nothing lies between a change and the match, whose clock is less than a day ahead of UTC or behind it. But what
+        # the clock has shown may come again if it is set back soon.
+        leap = not repeats or period.end > second + 2 * DAY_SECONDS
+        period = place.period_at(max(period.end, match - DAY_SECONDS) if leap else period.end)
         opening = period.start + period.offset
         if repeats and (opening < period.seen or match < opening):
             match = first_from(opening)
-            if match is None:
-                return None
+    if match is None:
+        return None
     found = max(match - period.offset, period.start) * SECOND
     return found if found <= LATEST else None
 

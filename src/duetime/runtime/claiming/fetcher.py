@@ -19,9 +19,10 @@ from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.claiming.held_claims import HeldClaims
 from duetime.runtime.claiming.limits import LimitedClaimPolicy, vain_pause
 from duetime.runtime.options import MAX_CONCURRENCY
+from duetime.runtime.pacing import POLL_WITH_HINTS, POLL_WITHOUT_HINTS
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import POLL_WITH_HINTS, POLL_WITHOUT_HINTS, Service, WorkerContext
+from duetime.runtime.service import Service, WorkerContext
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import ClaimRequest, Hint, LimitedClaims, NextDue
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
+from duetime.model.secrets import MASK, RESULT, is_secret, secret_texts, without_secrets
 from duetime.model.text import MAX_DEPTH, beyond_bounds
 from duetime.runtime.codec.json_values import (
     ENCODE_ERRORS,
@@ -23,6 +24,7 @@ from duetime.runtime.codec.json_values import (
     readable_type,
 )
 from duetime.runtime.codec.round_trip import NO_NAN, change_finders, find_nan
+from duetime.runtime.codec.schemas import schema_of
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -45,6 +47,10 @@ class Arguments:
         self._simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         self._plain = self._simple and all(p.default is p.empty for p in parameters)
         self._shape, self._decoder = self._build_codec()
+        self.secrets: frozenset[str] = frozenset(
+            name for name, hint in self._hints.items() if is_secret(hint)
+        )
+        """The parameters whose values are masked where they are shown, and `return` for the result."""
         self._checks = tuple(
             (p.name, find) for p in parameters for find in change_finders(self._hints.get(p.name, Any))
         )
@@ -72,10 +78,14 @@ class Arguments:
             rebuilt = self._decoder.decode(raw)
             if self._checks:
                 self._check_changes(given, rebuilt)
+            if masked := [name for name in self.secrets if getattr(given, name, None) == MASK]:
+                raise self._misfit(f"{masked[0]!r} is masked; give its value in place of {MASK}")
             if b"null" in raw and (path := find_nan(plain_values(given), "$")) is not None:
                 raise self._misfit(f"{NO_NAN} - at `{path}`")
         except msgspec.ValidationError as error:
-            raise self._misfit(str(error)) from None
+            raise self._misfit(
+                without_secrets(str(error), secret_texts(raw.decode(), self.secrets))
+            ) from None
         except RecursionError:
             raise self._misfit("the caller's stack is nearly full, so they cannot be checked") from None
         return raw.decode()
@@ -101,16 +111,33 @@ class Arguments:
             value = self._signature.parameters[parameter].default
         return encode_in_order(value).decode()
 
-    def check_by(self, parameter: str) -> None:
-        """Raise `InvalidOption` unless each call has a value of this parameter that can be told from others."""
+    def check_named(self, parameter: str, *, by: str) -> None:
+        """Raise `InvalidOption` unless each call has a value of a parameter, named `by` an option, that can be told from others."""
         found = self._signature.parameters.get(parameter)
         if found is None or found.kind in _VARIADIC:
-            raise InvalidOption(f"by={parameter!r} is not a parameter of {self._task}{self._signature}")
+            raise InvalidOption(f"{by} is not a parameter of {self._task}{self._signature}")
+        if parameter in self.secrets:
+            raise InvalidOption(
+                f"{by} is secret, and the names of limits and locks are shown; name another argument"
+            )
         try:
             encode_json(None if found.default is found.empty else found.default)
         except ENCODE_ERRORS as error:
-            text = f"by={parameter!r} of {self._task} has a default that is not JSON: {error}"
+            text = f"{by} of {self._task} has a default that is not JSON: {error}"
             raise InvalidOption(text) from None
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON Schema of the arguments, by parameter name."""
+        parameters = self._signature.parameters.values()
+        defaults = {p.name: p.default for p in parameters if p.default is not p.empty}
+        return schema_of(self._shape, defaults, secret=self.secrets)
+
+    def hide(self, names: Collection[str]) -> None:
+        """Have the values of these parameters masked, too; raise `InvalidOption` for one that there is not."""
+        known = {*self._signature.parameters, RESULT}
+        if unknown := [name for name in names if name not in known]:
+            raise InvalidOption(f"secret={unknown[0]!r} is not a parameter of {self._task}{self._signature}")
+        self.secrets |= frozenset(names)
 
     def _bind(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> msgspec.Struct:
         try:
@@ -167,7 +194,8 @@ class Arguments:
                 variadic = self._signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
                 was = list(cast("tuple[object, ...]", value)) if variadic else value
                 if (change := find_change(was, getattr(rebuilt, name), name)) is not None:
-                    raise self._misfit(change)
+                    hidden = f"it would come back as something else - at `$.{name}`"
+                    raise self._misfit(hidden if name in self.secrets else change)
 
     def _misfit(self, detail: str) -> InvalidArguments:
         return InvalidArguments(f"arguments of {self._task}{self._signature} do not fit: {detail}")

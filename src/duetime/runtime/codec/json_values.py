@@ -42,6 +42,11 @@ class _Union(type):
         return True
 
 
+def union_members(kind: type) -> tuple[Any, ...] | None:
+    """Return what a class stands for that `readable_type` has put in place of a union."""
+    return kind.members if isinstance(kind, _Union) else None
+
+
 def readable_type(kind: Any) -> Any:
     """Return a type in the form in which msgspec reads it."""
     origin, parts = get_origin(kind), get_args(kind)

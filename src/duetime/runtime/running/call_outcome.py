@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final, cast
 
 from duetime.errors import InvalidArguments
 from duetime.model.outcome import (
@@ -17,9 +18,16 @@ from duetime.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from duetime.model.secrets import without_secrets
 from duetime.model.time import Micros, describe_duration
 from duetime.runtime.codec.results import encode_result
-from duetime.runtime.error_text import describe_error, describe_text, describe_traceback
+from duetime.runtime.error_text import (
+    describe_error,
+    describe_text,
+    describe_traceback,
+    error_place,
+    error_type,
+)
 
 _NO_RESULT: Final = Succeeded()
 """What most calls come to."""
@@ -52,7 +60,30 @@ def outcome_of_error(error: BaseException) -> Outcome:
     alone = _single_error(error)
     if isinstance(alone, Signal):
         return _outcome_of_signal(alone)
-    return Failed(error=describe_error(error), traceback=describe_traceback(error), cause=error)
+    return failure(error, cause=error)
+
+
+def failure(error: BaseException, /, **more: Any) -> Failed:
+    """Tell of an exception: its text, where it was raised, and what it has in common with others."""
+    told = Failed(
+        error=describe_error(error),
+        traceback=describe_traceback(error),
+        error_type=error_type(error),
+        place=error_place(error),
+    )
+    return replace(told, **more)
+
+
+def masked_outcome(outcome: Outcome, secrets: Iterable[str]) -> Outcome:
+    """Return an outcome whose texts have these masked; the exception, which has them all, stays behind."""
+    match outcome:
+        case Failed(error=error, traceback=stack):
+            stack = stack and without_secrets(stack, secrets)
+            return replace(outcome, error=without_secrets(error, secrets), traceback=stack, cause=None)
+        case Cancelled(reason=reason):
+            return Cancelled(without_secrets(reason, secrets))
+        case _:
+            return outcome
 
 
 def _single_error(error: BaseException) -> BaseException:
@@ -65,8 +96,13 @@ def _single_error(error: BaseException) -> BaseException:
 
 def timeout_outcome(timeout: Micros, error: BaseException | None = None) -> Failed:
     """Tell of a call that took too long, and where it stood, if that is known."""
-    stack = None if error is None else describe_traceback(error)
-    return Failed(error=f"timed out after {describe_duration(timeout)}", traceback=stack, reason="timeout")
+    return Failed(
+        error=f"timed out after {describe_duration(timeout)}",
+        traceback=None if error is None else describe_traceback(error),
+        reason="timeout",
+        error_type="TimeoutError",
+        place=None if error is None else error_place(error),
+    )
 
 
 def undecodable_outcome(error: InvalidArguments | str) -> Failed:
@@ -85,7 +121,7 @@ def _outcome_of_signal(signal: Signal) -> Outcome:
                 return Snoozed(_checked_delay(signal.delay))
             case Retry():
                 wait = None if signal.delay is None else _checked_delay(signal.delay)
-                return Failed(error=describe_error(signal), traceback=stack, wait=wait, cause=signal)
+                return failure(signal, traceback=stack, wait=wait, cause=signal)
     except Exception as error:  # noqa: BLE001 - a handler's own subclass may be broken
         return Failed(
             error=f"{type(signal).__name__} cannot be read: {describe_error(error)}", traceback=stack

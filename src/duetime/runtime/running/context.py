@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from duetime.errors import InvalidOption, NotInJob, TransactionMisused
+from duetime.model.headers import read_headers
 from duetime.model.job import JobId, split_tags
 from duetime.model.outcome import Cancel
 from duetime.model.reports import check_fraction, check_note
@@ -47,6 +48,11 @@ class JobContext:
         return self._run.claim.fence
 
     @property
+    def lock_fence(self) -> int | None:
+        """Rises with every owner of the lock that the task names: pass it to what you write to; `None` without a lock."""
+        return self._run.lock_fence
+
+    @property
     def due_at(self) -> datetime:
         """When it was to start."""
         return to_datetime(self._run.claim.due_at)
@@ -81,6 +87,11 @@ class JobContext:
     def tags(self) -> tuple[str, ...]:
         """The tags it was enqueued with."""
         return split_tags(self._run.claim.tags)
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers it was enqueued with, which cannot be changed."""
+        return read_headers(self._run.claim.headers)
 
     @property
     def parent(self) -> JobId | None:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final
 
 from duetime.model.events import EventKind
 from duetime.model.job import Claim, JobId, Token
@@ -26,8 +26,9 @@ from duetime.model.outcome import (
 from duetime.model.retry import NO_RETRIES
 from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
-from duetime.runtime.running.call_outcome import outcome_of_error, undecodable_outcome
+from duetime.runtime.running.call_outcome import masked_outcome, outcome_of_error, undecodable_outcome
 from duetime.runtime.running.executor import Executor
+from duetime.runtime.running.job_locks import JobLocks
 from duetime.runtime.running.run import Run, StopCause
 from duetime.runtime.running.slots import RunSpeed, Slots
 from duetime.runtime.running.transaction import TransactionLender
@@ -56,6 +57,7 @@ class Dispatcher:
         outcomes: Outcomes,
         slots: Slots,
         lender: TransactionLender | None,
+        locks: JobLocks,
     ) -> None:
         self.runs = outcomes.runs
         self.on_free: Callable[[], object] = lambda: None
@@ -70,6 +72,7 @@ class Dispatcher:
         self._slots = slots
         self._time = context.time
         self._lender = lender
+        self._locks = locks
         self._rng = random.Random()
         self._cancelled: frozenset[JobId] = frozenset()
         self._freeing = False
@@ -93,7 +96,7 @@ class Dispatcher:
         run = Run(claim, now, reader=self._outcomes.output, lender=self._lender)
         self.runs[claim.job_id] = run
         run.task = self._loop.create_task(self._run(run), name=claim.task)
-        if self._events.subscriptions:
+        if self._events.subscriptions and self._handlers[claim.task].options.lock is None:
             self._outcomes.events.tell(EventKind.JOB_STARTED, claim, at=now)
         if unmarked:
             run.unmarked = True
@@ -176,14 +179,20 @@ class Dispatcher:
         if _suspected(run.claim):
             # Suspects that were claimed together with it go back first: if the worker dies, it is the only one.
             await self._outcomes.settler.flush()
+        outcome: Outcome | None = None
         try:
-            ended_at = self._end(run, run.stopping or await self._executor.execute(run))
+            bare = self._handlers[run.claim.task].options.lock is None
+            outcome = run.stopping or await (
+                self._executor.execute(run) if bare else self._execute_locked(run)
+            )
+            ended_at = self._end(run, outcome)
         except Exception as error:  # noqa: BLE001 - a defect of ours must not cost a slot
             ended_at = self._end_broken(run, error)
         if self._outcomes.settler.full:
             await self._outcomes.settler.room()
-        self.speed.add(run.claim.task, begun_at=begun_at, ended_at=ended_at)
-        self.done += 1
+        if not isinstance(outcome, Released):
+            self.speed.add(run.claim.task, begun_at=begun_at, ended_at=ended_at)
+            self.done += 1
         if not self.done % _RUNS_PER_YIELD:
             time.sleep(0)  # noqa: ASYNC251 - it waits for nothing, and hands on the lock
         del self.runs[run.claim.job_id]
@@ -194,6 +203,16 @@ class Dispatcher:
             # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.
             self._freeing = True
             self._loop.call_soon(self._freed)
+
+    def _execute_locked(self, run: Run) -> Coroutine[Any, Any, Outcome]:
+        """Call a handler under the lock of its task; only then the run has started."""
+
+        async def call() -> Outcome:
+            if self._events.subscriptions:
+                self._outcomes.events.tell(EventKind.JOB_STARTED, run.claim, at=run.started_at)
+            return await self._executor.execute(run)
+
+        return self._locks.execute(run, self._handlers[run.claim.task], call)
 
     def _freed(self) -> None:
         self._freeing = False
@@ -209,6 +228,8 @@ class Dispatcher:
         elif run.stopping is not None and isinstance(outcome, Cancelled):
             # Only the cause of the stop tells whether the job ends or is tried again elsewhere.
             outcome = run.stopping
+        if run.secrets:
+            outcome = masked_outcome(outcome, run.secrets)
         settlement = self._settlement(run.claim, outcome, started_at=run.started_at)
         if isinstance(run.stopping, Cancelled):
             settlement = called_off(settlement, run.stopping)

@@ -30,6 +30,7 @@ from duetime.model.outcome import (
     Snoozed,
     Succeeded,
 )
+from duetime.model.secrets import secret_texts
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
@@ -44,6 +45,7 @@ from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, current_run
+from duetime.runtime.running.surroundings import surrounded
 
 log = logging.getLogger("duetime.worker")
 
@@ -70,8 +72,10 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = self._handlers[run.claim.task]
+        handler = surrounded(self._handlers[run.claim.task])
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
+        if secrets := handler.arguments.secrets:
+            run.secrets = secret_texts(run.claim.payload, secrets)
         current_run.set(run)
         call = self._in_child if handler.options.cpu else self._call
         if self._middleware:
@@ -116,7 +120,8 @@ class Executor:
     async def _in_child(self, run: Run, handler: Handler) -> Outcome:
         """Run a job in a child process; only that child is killed, at the timeout or when the run is asked to stop."""
         try:
-            job = RunJob(self._children.address(handler), run.claim, run.started_at, run.timeout)
+            address = self._children.address(handler)
+            job = RunJob(address, run.claim, run.started_at, run.timeout, run.lock_fence)
             child = self._children.lend()
         except OSError as error:
             log.error("no child process can be started for %s: %s", handler.name, error)  # noqa: TRY400 - says it all

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,8 @@ class Handler:
     is_async: bool
     options: TaskOptions
     arguments: Arguments
+    around: Sequence[Callable[..., Any]] = ()
+    """What makes context managers to call it in, the first outermost; more may be added later."""
 
     def gate_of(self, payload: str) -> str | None:
         """Return the name of the gate that a call with these arguments passes; `None` when nothing limits it."""
@@ -38,6 +41,11 @@ class Handler:
             return None
         value = "" if gate.by is None else self.arguments.value_of(payload, gate.by)
         return gate_name(self.name, gate.by, value)
+
+    def lock_name(self, payload: str) -> str:
+        """Return the name of the lock that a call with these arguments holds; raise `InvalidName` if there can be none."""
+        lock = self.options.lock
+        return "" if lock is None else lock.fill(partial(self.arguments.value_of, payload))
 
     def terms_of(self, payload: str, terms: JobTerms) -> JobTerms:
         """Return the terms of a call with these arguments."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 from duetime.model.job import Claim
 from duetime.model.outcome import Cancelled, Failed, Interrupted, Succeeded
 from duetime.model.reports import BoundedLog, NewLogPart, Progress
+from duetime.model.secrets import without_secrets
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.stores.base import HandlerTransaction
 
@@ -42,10 +43,11 @@ class UnwrittenOutput(NamedTuple):
 class RunOutput:
     """Keeps the latest progress of a run, and its log, until they are written."""
 
-    def __init__(self, claim: Claim, reader: OutputReader) -> None:
+    def __init__(self, claim: Claim, reader: OutputReader, *, secrets: tuple[str, ...] = ()) -> None:
         self._token = claim.token
         self._attempt = claim.attempt
         self._reader = reader
+        self._secrets = secrets
         self._lock = threading.RLock()
         self._noticed = False
         self._closed = False
@@ -57,14 +59,14 @@ class RunOutput:
         """Say how far the run is; the latest counts."""
         with self._lock:
             if not self._closed:
-                self._progress = Progress(self._token, fraction, note)
+                self._progress = Progress(self._token, fraction, without_secrets(note, self._secrets))
                 self.ask_to_be_read()
 
     def add_log(self, text: str) -> None:
         """Add a record to the log."""
         with self._lock:
             if not self._closed:
-                self._log.add(text)
+                self._log.add(without_secrets(text, self._secrets))
                 self.ask_to_be_read()
 
     def ask_to_be_read(self) -> None:
@@ -124,6 +126,8 @@ class Run:
     output: RunOutput | None = None
     """Made with the first progress or log line: most runs have none."""
 
+    secrets: tuple[str, ...] = ()
+    """Texts that are masked in whatever is kept or logged of it."""
     lent: bool = False
     loan: HandlerTransaction | None = None
     """The handler's transaction while it is open."""
@@ -134,6 +138,8 @@ class Run:
 
     on_stop: Callable[[str], None] | None = None
     """Told why the handler was asked to end, when that happens; for one that runs in another process."""
+    lock_fence: int | None = None
+    """The fence of the lock that it holds."""
 
     def __init__(
         self,
@@ -154,7 +160,7 @@ class Run:
         """Return the run's output; `None` when it has ended. May be called from any thread."""
         with _output_lock:
             if self.output is None and self.reader is not None:
-                self.output = RunOutput(self.claim, self.reader)
+                self.output = RunOutput(self.claim, self.reader, secrets=self.secrets)
             return self.output
 
     def stop(self, cause: StopCause, *, grace: Micros = 0, again: bool = False) -> None:

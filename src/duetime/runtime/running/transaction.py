@@ -13,7 +13,7 @@ from duetime.model.job import Claim
 from duetime.model.outcome import Failed, Interrupted, Settlement, Succeeded, succeed
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.codec.results import encode_result
-from duetime.runtime.error_text import describe_error, describe_traceback
+from duetime.runtime.running.call_outcome import failure
 from duetime.runtime.running.run import Run
 from duetime.runtime.service import WorkerContext
 from duetime.stores.base import HandlerTransaction
@@ -167,8 +167,7 @@ async def _uninterrupted(call: Coroutine[Any, Any, None]) -> asyncio.CancelledEr
 
 
 def _failure(error: Exception, *, reason: str, final: bool = False) -> Failed:
-    text, stack = describe_error(error), describe_traceback(error)
-    return Failed(error=text, traceback=stack, reason=reason, final=final)
+    return failure(error, reason=reason, final=final)
 
 
 _DEFAULT_LENGTH: Final = 5 * SECOND

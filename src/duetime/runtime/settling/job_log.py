@@ -22,7 +22,7 @@ from duetime.runtime.identity import WorkerIdentity
 log = logging.getLogger("duetime.jobs")
 
 RECORD_FIELDS: Final = ("job_id", "task", "queue", "attempt", "duration", "outcome", "worker")
-"""What every record has besides its message; `None` where it stands for many jobs."""
+"""What every record has apart from its message; `None` where it stands for many jobs."""
 MAX_LINES: Final = 10
 """How many lines of one level are written in a period; further ones are counted, so that failures without end neither
 fill a disk nor hold up the jobs."""

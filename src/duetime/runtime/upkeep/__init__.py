@@ -1,1 +1,1 @@
-"""What every worker does besides its jobs: the lease, the rescue of others, schedules, commands."""
+"""What every worker does apart from its jobs: the lease, the rescue of others, schedules, commands."""

@@ -18,8 +18,9 @@ from duetime.model.text import counted, one_line, short_list
 from duetime.model.time import MILLISECOND, SECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import UnreadableTrigger, schedule_trigger, trigger_to_show
+from duetime.runtime.pacing import PARK, POLL_SCHEDULES, FleetPacing
 from duetime.runtime.running.handler import Handler, with_current_gate
-from duetime.runtime.service import DATABASE_DOWN, PARK, POLL_SCHEDULES, FleetPacing, Service, ServiceHealth
+from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import PulseFindings, Store
 

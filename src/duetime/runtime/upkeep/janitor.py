@@ -21,8 +21,9 @@ from duetime.model.text import counted, short_list
 from duetime.model.time import SECOND, Micros
 from duetime.model.worker import WorkerId
 from duetime.runtime.identity import is_gone
+from duetime.runtime.pacing import PRUNE, WATCH_PROCESSES, sweep_interval
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import PRUNE, WATCH_PROCESSES, Service, WorkerContext, sweep_interval
+from duetime.runtime.service import Service, WorkerContext
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import OrphanedJob, PeerWorker
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 from duetime.errors import DuetimeError, StoreLost, StoreMoved
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.model.worker import CommandId, WorkerInfo
-from duetime.runtime.service import DATABASE_DOWN, Wakeup, WorkerContext, sweep_interval
+from duetime.runtime.pacing import sweep_interval
+from duetime.runtime.service import DATABASE_DOWN, Wakeup, WorkerContext
 from duetime.runtime.store_clock import boottime, monotonic
 from duetime.runtime.upkeep.commands import CommandRunner
 from duetime.stores.base import PulseQuery, Store

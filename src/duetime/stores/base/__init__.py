@@ -8,6 +8,7 @@ another `StoreError` when it cannot be used.
 from __future__ import annotations
 
 from duetime.stores.base.protocols import (
+    AccessStore,
     CommandStore,
     ControlStore,
     HandlerTransaction,
@@ -17,6 +18,7 @@ from duetime.stores.base.protocols import (
     ReadStore,
     ScheduleStore,
     Store,
+    TaskStore,
     WorkerStore,
 )
 from duetime.stores.base.values import (
@@ -48,6 +50,7 @@ from duetime.stores.base.values import (
 
 __all__ = [
     "BEHIND_ALL_IDS",
+    "AccessStore",
     "CancelAnswer",
     "Capabilities",
     "ClaimRequest",
@@ -80,5 +83,6 @@ __all__ = [
     "SchemaStatus",
     "Store",
     "StoredLock",
+    "TaskStore",
     "WorkerStore",
 ]

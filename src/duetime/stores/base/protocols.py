@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
-from duetime.model.audit import AuditEntry, StoredAuditEntry
+from duetime.model.access import Credential, CredentialId, CredentialKind, NewCredential
+from duetime.model.announced import StoredTask, TaskAnnouncement
+from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
@@ -120,8 +122,10 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
-        """Return what was done to something, newest first; `before`: only what is older than this entry."""
+    async def entries(
+        self, target: str | None, *, limit: int, before: str | None = None
+    ) -> list[StoredAuditEntry]:
+        """Return what was done to something, or at all, newest first; `before`: only what is older than this entry."""
         ...
 
 
@@ -291,11 +295,25 @@ class WorkerStore(Protocol):
         ...
 
 
+class TaskStore(Protocol):
+    """The tasks that workers have announced: each is stored once, however many workers know it."""
+
+    async def announce(self, tasks: Sequence[TaskAnnouncement]) -> None:
+        """Store tasks in place of those of the same names."""
+
+    async def announced(self, names: Sequence[str] | None = None) -> list[StoredTask]:
+        """Return announced tasks by name, all or those of these names."""
+        ...
+
+
 class CommandStore(Protocol):
     """What workers are told through the store."""
 
-    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
-        """Tell workers that are alive, and hint them; return the commands that are stored, in the order asked."""
+    async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
+        """Tell workers that are alive, and hint them; return the commands that are stored, in the order asked.
+
+        With each of them is stored what is to be noted of it, by the id of the command.
+        """
         ...
 
     async def take_commands(self, worker: WorkerId) -> list[Command]:
@@ -315,41 +333,53 @@ class CommandStore(Protocol):
 
 
 class ControlStore(Protocol):
-    """What operators do."""
+    """What operators do, and in the same atomic step what is noted of it, where something has changed."""
 
-    async def cancel(self, ids: Sequence[JobId], *, reason: str) -> Mapping[JobId, CancelAnswer]:
+    async def cancel(
+        self, ids: Sequence[JobId], *, reason: str, noted: Noted = NOTHING_NOTED
+    ) -> Mapping[JobId, CancelAnswer]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
         ...
 
-    async def delete(self, ids: Sequence[JobId]) -> Mapping[JobId, DeleteAnswer]:
+    async def delete(
+        self, ids: Sequence[JobId], *, noted: Noted = NOTHING_NOTED
+    ) -> Mapping[JobId, DeleteAnswer]:
         """Remove jobs that no worker has, waiting or ended, with their attempts, logs and keys; nothing is called back."""
         ...
 
-    async def edit(self, ids: Sequence[JobId], change: JobEdit) -> Mapping[JobId, EditAnswer]:
+    async def edit(
+        self, ids: Sequence[JobId], change: JobEdit, *, noted: Noted = NOTHING_NOTED
+    ) -> Mapping[JobId, EditAnswer]:
         """Change pending jobs, and hint the workers."""
         ...
 
-    async def release(self, ids: Sequence[JobId], *, force: bool) -> Mapping[JobId, ReleaseAnswer]:
+    async def release(
+        self, ids: Sequence[JobId], *, force: bool, noted: Noted = NOTHING_NOTED
+    ) -> Mapping[JobId, ReleaseAnswer]:
         """Take claimed jobs away from their workers, unstarted ones only unless by force, and hint those workers.
 
         The fence is raised, so that the run that lost its claim can record nothing.
         """
         ...
 
-    async def pause_queue(self, queue: str, *, reason: str | None) -> None:
+    async def pause_queue(self, queue: str, *, reason: str | None, entry: AuditEntry | None = None) -> None:
         """Hand out nothing more from a queue."""
 
-    async def resume_queue(self, queue: str) -> None:
+    async def resume_queue(self, queue: str, *, entry: AuditEntry | None = None) -> None:
         """Hand out jobs of a queue again."""
 
-    async def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> int:
+    async def purge(
+        self, queue: str, *, before: Instant, reason: str, limit: int, entry: AuditEntry | None = None
+    ) -> int:
         """Cancel up to `limit` pending jobs of a queue that were stored before, and return how many.
 
         What a worker has, started or not, is left alone.
         """
         ...
 
-    async def set_queue_limit(self, queue: str, limit: Gate | None) -> None:
+    async def set_queue_limit(
+        self, queue: str, limit: Gate | None, *, entry: AuditEntry | None = None
+    ) -> None:
         """Limit how many jobs of a queue run at once and start in a period, from now on; `None` for no limit."""
 
     async def prune_gates(self) -> int:
@@ -429,8 +459,10 @@ class LockStore(Protocol):
     async def make_locks(self) -> None:
         """See that locks can be kept; any number of processes may do it at once."""
 
-    async def take_lock(self, name: str, *, token: str, holder: str, ttl: Micros) -> LockAnswer:
-        """Take a lock that is free or past its deadline, in one atomic step.
+    async def take_lock(
+        self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
+    ) -> LockAnswer:
+        """Take a lock that is free or past its deadline, or that `instead_of` owns, in one atomic step.
 
         The fence is the larger of the last one plus one and the store's clock, so that it never goes back.
         """
@@ -453,15 +485,45 @@ class LockStore(Protocol):
         ...
 
 
+class AccessStore(Protocol):
+    """Who may do what over a network; what was revoked or has expired is removed by `prune`."""
+
+    async def add_credential(self, new: NewCredential, *, entry: AuditEntry | None = None) -> None:
+        """Accept a secret from now on; safe to repeat."""
+
+    async def find_credential(self, digest: str) -> Credential | None:
+        """Return the one with this digest, if it is accepted now: neither revoked nor expired by the store's clock."""
+        ...
+
+    async def credentials(self, kind: CredentialKind) -> list[Credential]:
+        """Return all of a kind, newest first; those that are not accepted any more are there for a while."""
+        ...
+
+    async def touch_credential(self, credential: CredentialId, *, lifetime: Micros | None = None) -> bool:
+        """Note that it is used, and with `lifetime` have it end so long from now; False if it is not accepted any more."""
+        ...
+
+    async def revoke_credentials(
+        self, ids: Sequence[CredentialId], *, noted: Noted = NOTHING_NOTED
+    ) -> frozenset[CredentialId]:
+        """Accept these no more, nor what was made from them; return those that this very call has revoked.
+
+        Of several calls at once one revokes: so a link is used once.
+        """
+        ...
+
+
 class Store(
     JobStore,
     WorkerStore,
+    TaskStore,
     CommandStore,
     ScheduleStore,
     ControlStore,
     ReadStore,
     MovingStore,
     LockStore,
+    AccessStore,
     Protocol,
 ):
     """A durable home for jobs and schedules."""

@@ -1,4 +1,4 @@
-"""What stores are asked and what they answer, besides the values of the model."""
+"""What stores are asked and what they answer, apart from the values of the model."""
 
 from __future__ import annotations
 
@@ -241,6 +241,8 @@ class ReleaseAnswer(StrEnum):
     UNKNOWN = "unknown"
 
 
+ENDED_OTHERWISE: Final = frozenset({State.FAILED, State.CANCELLED, State.SKIPPED})
+"""The ends that are no success."""
 BEHIND_ALL_IDS: Final = "\N{TILDE}"
 """What comes after every id, and after an id's beginning, after all ids that begin so."""
 
@@ -250,7 +252,8 @@ class JobFilter:
     """Which jobs to list; newest first."""
 
     task: str | None = None
-    state: State | None = None
+    states: frozenset[State] = frozenset()
+    """Only jobs in one of these; empty: in any."""
     registry: Registry | None = None
     queue: str | None = None
     schedule: str | None = None
@@ -259,6 +262,8 @@ class JobFilter:
     tag: str | None = None
     since: Instant | None = None
     """Only jobs that were enqueued then or later."""
+    until: Instant | None = None
+    """Only jobs that were enqueued before."""
     before: JobId | None = None
     """Only jobs with smaller ids: the cursor of the next page."""
     limit: int = 50
@@ -266,12 +271,13 @@ class JobFilter:
     @property
     def wants_live(self) -> bool:
         """Whether it asks for jobs that have not ended."""
-        return self.state in {State.PENDING, State.RUNNING} or self.registry in LIVE
+        live = bool(self.states) and not any(state.terminal for state in self.states)
+        return live or self.registry in LIVE
 
     @property
     def wants_unsuccessful(self) -> bool:
         """Whether it asks for jobs that ended without success."""
-        ended_so = self.state is not None and self.state.terminal and self.state is not State.SUCCEEDED
+        ended_so = bool(self.states) and self.states <= ENDED_OTHERWISE
         return ended_so or self.registry in _UNSUCCESSFUL
 
 

@@ -20,12 +20,12 @@ from duetime.model.job import JobId
 from duetime.model.stored import StoredJob
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
-from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.base.local_hints import HintSubscribers
 from duetime.stores.base.timeouts import ServerTimeouts
 from duetime.stores.redis.address import RedisAddress, close_client
 from duetime.stores.redis.errors import ErrorTranslation, is_missing, is_unanswered
 from duetime.stores.redis.hints import RedisHintSender
-from duetime.stores.redis.rows import (
+from duetime.stores.redis.messages import (
     JobWithClaim,
     NamedValues,
     ServerAnswer,
@@ -37,11 +37,12 @@ from duetime.stores.redis.rows import (
 
 _FOLDER: Final = Path(__file__).parent / "lua"
 _FILES: Final = (
-    "keys", "replies", "indexes", "rows", "asides", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
-    "settling", "reports", "looks", "limits", "pulses", "control", "reads", "retention", "schedules", "moving", "locks",
+    "key_names", "replies", "indexes", "rows", "unreadable", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
+    "settling", "reports", "next_due", "limits", "pulses", "control", "reads", "access", "retention", "schedules", "copying",
+    "locks",
 )  # fmt: skip
 """In this order: each uses what stands before it."""
-_APART: Final = frozenset({"limits", "pulses", "retention", "moving", "locks"})
+_APART: Final = frozenset({"limits", "pulses", "retention", "copying", "locks"})
 """Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
 _MOST_LOADS: Final = 3
 """How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""

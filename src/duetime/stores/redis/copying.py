@@ -9,7 +9,7 @@ from duetime.errors import StoreError
 from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind, RecordRow, WholeRecord
 from duetime.stores.base.jobs import read_progress
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues
+from duetime.stores.redis.messages import NamedValues
 
 _RECORDS_PER_CALL: Final = 500
 """How many records a call reads at the most."""

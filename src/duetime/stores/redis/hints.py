@@ -20,6 +20,7 @@ _SAME_HINT_EVERY: Final = 0.002
 """The shortest time between two equal hints of one process, in seconds: each one wakes every worker."""
 _WAIT_FOR_A_CALL: Final = 0.001
 """How long a hint that may be sent waits for a call to go with, which costs far less than a message of its own."""
+_MANY_HINTS: Final = 100
 _CLOSE_WITHIN: Final = 1.0
 log = logging.getLogger("duetime.store")
 _CHECK_EVERY: Final = 15.0
@@ -44,6 +45,8 @@ class RedisHintSender:
     def with_call(self, hints: Iterable[Hint]) -> list[Hint]:
         """Return those of some hints that go with a call, which is about to be made."""
         now = asyncio.get_running_loop().time()
+        if len(self._next_at) > _MANY_HINTS:
+            self._forget_past(now)
         due = [hint for hint in hints if self._next_at.get(hint, 0) <= now]
         self._next_at |= dict.fromkeys(due, now + _SAME_HINT_EVERY)
         self._held_back.difference_update(due)
@@ -64,6 +67,12 @@ class RedisHintSender:
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
+
+    def _forget_past(self, now: float) -> None:
+        """Forget what holds nothing back any more: each lock has hints of its own."""
+        held = self._held_back
+        self._next_at = {hint: at for hint, at in self._next_at.items() if at > now or hint in held}
+        self._tasks = {hint: task for hint, task in self._tasks.items() if not task.done()}
 
     async def _send(self, hint: Hint) -> None:
         """Send a hint, unless it goes with a call first."""

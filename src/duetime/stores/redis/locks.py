@@ -14,9 +14,17 @@ class RedisLocks(RedisStorePart):
     async def make_locks(self) -> None:
         """Nothing has to be there before the first lock."""
 
-    async def take_lock(self, name: str, *, token: str, holder: str, ttl: Micros) -> LockAnswer:
-        """Take a lock that is free or past its deadline."""
-        request = {"name": name, "token": token, "holder": clean_text(holder), "ttl": ttl}
+    async def take_lock(
+        self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
+    ) -> LockAnswer:
+        """Take a lock that is free or past its deadline, or that `instead_of` owns."""
+        request = {
+            "name": name,
+            "token": token,
+            "holder": clean_text(holder),
+            "ttl": ttl,
+            "instead_of": instead_of,
+        }
         facts, _ = await self._calls.write("take_lock", request)
         return LockAnswer(facts.get("fence"), facts["left"])
 

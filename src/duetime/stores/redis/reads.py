@@ -16,7 +16,7 @@ from duetime.model.states import State
 from duetime.model.stored import StoredJob, StoredWorker
 from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import NamedValues, read_job, read_worker
+from duetime.stores.redis.messages import NamedValues, read_job, read_worker
 
 JOBS_PER_CALL: Final = 500
 """How many jobs one call looks at."""
@@ -99,6 +99,7 @@ def search_request(where: JobFilter) -> NamedValues:
         "same": same,
         "scheduled": None if where.kind is None else where.kind is JobKind.SCHEDULED,
         "since": where.since,
+        "til": where.until,
         "tag": where.tag and join_tags((where.tag,)),
         "standings": _standings(where),
         "limit": where.limit,
@@ -114,12 +115,12 @@ def _index(where: JobFilter) -> tuple[str, str | None]:
 
 def _standings(where: JobFilter) -> dict[str, bool] | None:
     """Name every state that a job may be in, with whether it is due and whether it has started; `None`: any."""
-    if where.state is None and where.registry is None:
+    if not where.states and where.registry is None:
         return None
     return {
         f"{state}|{due:d}|{started:d}": True
         for state, due, started in product(State, (False, True), (False, True))
-        if where.state in {None, state}
+        if state in (where.states or State)
         and where.registry in {None, registry_of(state, due=due, started=started)}
     }
 

@@ -25,11 +25,13 @@ from duetime.model.worker import WorkerId
 from duetime.stores.base import ClaimRequest, NextDue, OrphanedJob, QueueOutlook
 from duetime.stores.base.jobs import settled_hints
 from duetime.stores.base.limits import LimitedClaiming, LimitSurvey
-from duetime.stores.redis import rows
+from duetime.stores.redis import messages
 from duetime.stores.redis.connection import RedisStorePart
 
 _FIRST_EXTRA: Final = Claim._fields.index("failures")
-_TEXT_EXTRAS: Final = frozenset({"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "gate"})
+_TEXT_EXTRAS: Final = frozenset(
+    {"on_crash", "schedule", "unique_key", "tags", "parent", "callbacks", "headers", "gate"}
+)
 _EXTRA_DEFAULTS: Final[dict[str, Any]] = {"failures": 0, "crashes": 0, "blames": 0, "on_crash": "retry"}
 _JOB_FIELDS = frozenset(StoredJob.__dataclass_fields__)
 _TRIES: Final = 20
@@ -41,7 +43,7 @@ _LATEST_JOBS_PER_LOOK: Final = 100
 _PRUNED_GATES_PER_CALL: Final = 1_000
 
 
-def read_claims(answer: rows.ServerAnswer) -> list[Claim]:
+def read_claims(answer: messages.ServerAnswer) -> list[Claim]:
     """Read claims; a row that was edited by hand is handed out as it is, to fail alone."""
     claim_id, now = answer.facts.get("claim_id", ""), answer.facts["now"]
     claims: list[Claim] = []
@@ -52,9 +54,9 @@ def read_claims(answer: rows.ServerAnswer) -> list[Claim]:
     return claims
 
 
-def read_rescued_jobs(answer: rows.ServerAnswer) -> list[OrphanedJob]:
+def read_rescued_jobs(answer: messages.ServerAnswer) -> list[OrphanedJob]:
     """Read claims on what dead workers had, with who that was and since when it ran."""
-    claims = read_claims(rows.ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
+    claims = read_claims(messages.ServerAnswer(answer.facts, [row[:-2] for row in answer.rows]))
     return [
         OrphanedJob(claim, row[-2], row[-1], blamed=False, suspected=claim.due_at <= claim.claimed_at)
         for claim, row in zip(claims, answer.rows, strict=True)
@@ -77,7 +79,7 @@ def _extra_columns(extras: str) -> tuple[Any, ...]:
     except (msgspec.MsgspecError, RecursionError) as error:
         # The server is less strict.
         problem = unreadable_row(f"extras is {shown(extras)}: {error}")
-    values = [_extra_value(name, given.get(name)) for name in rows.EXTRAS]
+    values = [_extra_value(name, given.get(name)) for name in messages.EXTRAS]
     claim = checked_claim(Claim("", 0, "", "", "", "", 0, 0, 0, *values))
     return (claim if problem is None else claim._replace(problem=problem))[_FIRST_EXTRA:]
 
@@ -91,9 +93,9 @@ def _extra_value(name: str, told: Any) -> Any:
         return told
 
 
-def settlement_request(told: Settlement, standing: rows.JobWithClaim | None) -> dict[str, Any]:
+def settlement_request(told: Settlement, standing: messages.JobWithClaim | None) -> dict[str, Any]:
     """Name what a settlement says, without what it leaves open, and with what is called back because of it."""
-    row = rows.settlement_fields(as_stored(told) if told.fleeting else told)
+    row = messages.settlement_fields(as_stored(told) if told.fleeting else told)
     new_jobs = list(told.new_jobs)
     if standing is not None:
         row["requested"] = standing.job.cancel_requested_at is not None
@@ -101,13 +103,13 @@ def settlement_request(told: Settlement, standing: rows.JobWithClaim | None) -> 
         called = call_back(_job_as_ended(told, standing))
         new_jobs += [] if called is None else [called]
     if new_jobs:
-        row["new_jobs"] = [rows.job_fields(job) for job in new_jobs]
+        row["new_jobs"] = [messages.job_fields(job) for job in new_jobs]
     if told.attempt == SNOOZED and told.token.fence > MAX_SNOOZED:
         row["trim"] = told.token.fence - MAX_SNOOZED
     return row
 
 
-def _job_as_ended(told: Settlement, standing: rows.JobWithClaim) -> StoredJob:
+def _job_as_ended(told: Settlement, standing: messages.JobWithClaim) -> StoredJob:
     """Return a job as it will be once a settlement is written."""
     asked = standing.job.cancel_requested_at is not None
     stopped = asked and told.state in {State.PENDING, State.CANCELLED}
@@ -126,13 +128,13 @@ def _job_as_ended(told: Settlement, standing: rows.JobWithClaim) -> StoredJob:
     )
 
 
-def callbacks_of_cancelled(standing: rows.JobWithClaim, *, reason: str) -> list[dict[str, object]]:
+def callbacks_of_cancelled(standing: messages.JobWithClaim, *, reason: str) -> list[dict[str, object]]:
     """Return what a job that waits calls back when it is cancelled."""
     new = call_back(replace(standing.job, state=State.CANCELLED, reason=reason, finished_at=standing.now))
-    return [] if new is None else [rows.job_fields(new)]
+    return [] if new is None else [messages.job_fields(new)]
 
 
-def claim_that_takes_over(standing: rows.JobWithClaim, *, claim_id: str) -> Claim:
+def claim_that_takes_over(standing: messages.JobWithClaim, *, claim_id: str) -> Claim:
     """Return the claim that takes a job away from its worker."""
     job = standing.job
     same: dict[str, Any] = {name: getattr(job, name) for name in Claim._fields if name in _JOB_FIELDS}
@@ -144,30 +146,32 @@ def claim_that_takes_over(standing: rows.JobWithClaim, *, claim_id: str) -> Clai
 class RedisLimitSurvey(LimitSurvey):
     """What may start, as a look has it."""
 
-    gates: Mapping[str, rows.NamedValues]
+    gates: Mapping[str, messages.NamedValues]
     """What was seen of gates and of limited queues, on which it was decided what may start."""
-    queues: Mapping[str, rows.NamedValues]
+    queues: Mapping[str, messages.NamedValues]
     chosen: Sequence[LimitedJob]
     parts: Mapping[JobId, str]
     """The part of an index that lists a job."""
 
 
-def read_survey(facts: rows.NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
+def read_survey(facts: messages.NamedValues, demand: ClaimRequest) -> RedisLimitSurvey:
     """Read what a look has found, and choose what may start."""
     now: Instant = facts["now"]
     gates, queues = dict[str, MeasuredLimit](), dict[str, MeasuredLimit]()
-    seen_gates, seen_queues = dict[str, rows.NamedValues](), dict[str, rows.NamedValues]()
+    seen_gates, seen_queues = dict[str, messages.NamedValues](), dict[str, messages.NamedValues]()
     waiting: list[LimitedJob] = []
     for found in facts["limits"]:
         queue, gate = found["queue"], found.get("gate")
         limits, seen = (queues, seen_queues) if gate is None else (gates, seen_gates)
         name = queue if gate is None else gate
         if name not in limits:
-            rule = rows.read_gate(found) if gate is None else gate_rule(gate, found["task"], demand.limits)
+            rule = (
+                messages.read_gate(found) if gate is None else gate_rule(gate, found["task"], demand.limits)
+            )
             limits[name] = MeasuredLimit(rule, _read_starts(found.get("starts")))
             limits[name].measure(running=found["running"], passed=found.get("passed"), now=now)
             seen[name] = {key: found.get(key) for key in ("task", "running", "starts")}
-            seen[name] |= {"name": name, **rows.gate_fields(rule)}
+            seen[name] |= {"name": name, **messages.gate_fields(rule)}
         due = ((job["priority"], job["due_at"], job["id"]) for job in found["jobs"])
         waiting += [LimitedJob(*one, queue, gate) for one in due]
     chosen = choose_limited(waiting, gates=gates, queues=queues, wanted=demand.wanted, most=demand.limit)
@@ -194,7 +198,9 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
         """Atomically hand out jobs."""
         if demand.pointless:
             return []
-        return read_claims(await self._calls.write("claim", rows.demand_fields(demand), rows=demand.limit))
+        return read_claims(
+            await self._calls.write("claim", messages.demand_fields(demand), rows=demand.limit)
+        )
 
     async def _survey(self, demand: ClaimRequest, place: str | None) -> RedisLimitSurvey:
         request = {"queues": list(demand.wanted), "tasks": demand.tasks, "limit": demand.limit}
@@ -230,7 +236,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
         limits: list[LimitFacts] = []
         for found in facts["limits"]:
             kind, name, starts = found["kind"], found["name"], _read_starts(found.get("starts"))
-            rule, running = rows.read_gate(found), found["running"]
+            rule, running = messages.read_gate(found), found["running"]
             limits.append(LimitFacts.of(kind, name, rule, running=running, starts=starts, now=now))
         return QueueOutlook(now, facts.get("paused_at"), facts.get("paused_reason"), tuple(limits))
 
@@ -241,7 +247,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def mark_started(self, tokens: Sequence[Token], started_at: Instant) -> None:
         """Record that claims taken ahead have been started, fenced."""
         if tokens:
-            request = {"tokens": [rows.token_fields(token) for token in tokens], "started_at": started_at}
+            request = {"tokens": [messages.token_fields(token) for token in tokens], "started_at": started_at}
             await self._calls.write("mark_started", request, rows=len(tokens))
 
     async def next_due(self, queues: Sequence[str], tasks: Sequence[str]) -> NextDue:
@@ -264,7 +270,7 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
             if ends:
                 failpoint("within:settle")
             changes = [settlement_request(change, ends.get(change.token.job_id)) for change in waiting]
-            request = {"changes": changes, "successes": rows.success_words(successes)}
+            request = {"changes": changes, "successes": messages.success_words(successes)}
             hints, several = settled_hints(waiting), len(waiting) + len(successes)
             facts, _ = await self._calls.write("settle", request, hints=hints, rows=several)
             accepted.update(change.token for change in _at_places(facts["accepted"], waiting))
@@ -276,14 +282,14 @@ class RedisRuns(RedisStorePart, LimitedClaiming[RedisLimitSurvey]):
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced."""
         if progress or logs:
-            told = list(map(rows.progress_fields, progress))
-            request = {"progress": told, "logs": rows.log_part_fields(logs)}
+            told = list(map(messages.progress_fields, progress))
+            request = {"progress": told, "logs": messages.log_part_fields(logs)}
             await self._calls.write("report", request, rows=len(progress) + len(logs))
 
     async def attempts(self, job_id: str) -> list[StoredAttempt]:
         """Return the tries that ended without ending the job, oldest first."""
         _, found = await self._calls.read("attempts", {"id": job_id})
-        attempts = (rows.read_record(StoredAttempt, row) for row in found)
+        attempts = (messages.read_record(StoredAttempt, row) for row in found)
         return sorted(attempts, key=lambda attempt: attempt.fence)
 
     async def logs(self, job_id: str, *, after: tuple[int, int] = (0, 0)) -> list[LogPart]:

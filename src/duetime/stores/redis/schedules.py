@@ -17,7 +17,7 @@ from duetime.model.stored import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.base.jobs import job_hints
-from duetime.stores.redis import rows
+from duetime.stores.redis import messages
 from duetime.stores.redis.enqueue import RedisEnqueuing
 from duetime.stores.redis.runs import callbacks_of_cancelled
 
@@ -39,7 +39,7 @@ class RedisSchedules(RedisEnqueuing):
         """Write each change whose schedule is as it was read, jobs and entries included; return their names."""
         if not changes:
             return frozenset()
-        written = [rows.change_fields(change) for change in changes]
+        written = [messages.change_fields(change) for change in changes]
         hints = (_SCHEDULES_HINT, *job_hints(job for change in changes for job in change.jobs))
         several = sum(1 + len(change.jobs) for change in changes)
         while True:
@@ -56,7 +56,7 @@ class RedisSchedules(RedisEnqueuing):
         """Return what is to be fired or to go on now, and when to look again."""
         # One more of each than asked for tells whether others have to wait.
         facts, found = await self._calls.read("due_schedules", {"ahead": ahead, "limit": limit + 1})
-        schedules = [rows.read_record(StoredSchedule, row) for row in found]
+        schedules = [messages.read_record(StoredSchedule, row) for row in found]
         due = DueSchedules(facts["now"], schedules, facts.get("next_at"), facts.get("resumes_at"))
         return due.up_to(limit)
 
@@ -68,14 +68,14 @@ class RedisSchedules(RedisEnqueuing):
         for _ in range(_TRIES):
             if not waiting:
                 return names
-            listed = [rows.firing_fields(firing) for firing in waiting]
+            listed = [messages.firing_fields(firing) for firing in waiting]
             request = {"firings": listed, "superseded": SUPERSEDED, "called": called}
             hints = job_hints(job for firing in waiting for job in firing.jobs)
             several = sum(1 + len(firing.jobs) for firing in waiting)
             facts, found = await self._calls.write("fire", request, hints=hints, rows=several)
             names |= frozenset(facts["names"])
             left = set[str | None]()
-            for standing in (rows.read_job_with_claim(row, facts["now"]) for row in found):
+            for standing in (messages.read_job_with_claim(row, facts["now"]) for row in found):
                 called[standing.job.id] = callbacks_of_cancelled(standing, reason=SUPERSEDED)
                 left.add(standing.job.schedule)
             waiting = [firing for firing in waiting if firing.name in left]
@@ -83,8 +83,12 @@ class RedisSchedules(RedisEnqueuing):
 
     async def delete_schedule(self, name: str, entry: AuditEntry) -> bool:
         """Remove a schedule and withdraw its planted, unstarted jobs."""
-        withdraw: rows.NamedValues = {"reason": "schedule deleted", "held": True, "drawn": True}
-        request: rows.NamedValues = {"name": name, "withdraw": withdraw, "entry": rows.entry_fields(entry)}
+        withdraw: messages.NamedValues = {"reason": "schedule deleted", "held": True, "drawn": True}
+        request: messages.NamedValues = {
+            "name": name,
+            "withdraw": withdraw,
+            "entry": messages.entry_fields(entry),
+        }
         for _ in range(_TRIES):
             facts, _ = await self._calls.write("delete_schedule", request, hints=[_SCHEDULES_HINT])
             if "crowded" not in facts:
@@ -93,7 +97,7 @@ class RedisSchedules(RedisEnqueuing):
             withdraw["ids"] = await self._planted(name, withdraw)
         raise StoreUnavailable(f"schedule {name!r} fired again and again while it was to be deleted")
 
-    async def _planted(self, name: str, withdraw: rows.NamedValues) -> list[JobId]:
+    async def _planted(self, name: str, withdraw: messages.NamedValues) -> list[JobId]:
         """Look for what a schedule has planted among much that it has not finished."""
         asked = {"name": name, "drawn": withdraw["drawn"], "most": _LIVE_JOBS_PER_CALL}
         return [job_id async for facts, _ in self._walk("planted", asked) for job_id in facts["ids"]]
@@ -106,10 +110,10 @@ class RedisSchedules(RedisEnqueuing):
             return []
         made = [*(record for cut in cuts for record in cut.others), *jobs]
         request = {
-            "jobs": [rows.job_fields(job) for job in made],
+            "jobs": [messages.job_fields(job) for job in made],
             "wanted": [(job.id, job.schedule, job.occurrence) for job in jobs],
-            "cuts": [rows.cut_fields(cut) for cut in cuts],
-            "entry": rows.entry_fields(entry),
+            "cuts": [messages.cut_fields(cut) for cut in cuts],
+            "entry": messages.entry_fields(entry),
         }
         facts, _ = await self._calls.write("backfill", request, hints=job_hints(jobs), rows=len(made))
         ids: list[JobId] = facts["ids"]
@@ -119,7 +123,7 @@ class RedisSchedules(RedisEnqueuing):
     async def schedules(self) -> list[StoredSchedule]:
         """Return all schedules by name."""
         walk = self._walk("schedules", {"after": "", "most": _ROWS_PER_CALL})
-        return [rows.read_record(StoredSchedule, row) async for _, some in walk for row in some]
+        return [messages.read_record(StoredSchedule, row) async for _, some in walk for row in some]
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""
@@ -129,7 +133,7 @@ class RedisSchedules(RedisEnqueuing):
     async def get_schedules(self, names: Sequence[str]) -> list[StoredSchedule]:
         """Return the schedules that exist, by name."""
         _, found = await self._calls.read("get_schedules", {"names": sorted(names)})
-        return [rows.read_record(StoredSchedule, row) for row in found]
+        return [messages.read_record(StoredSchedule, row) for row in found]
 
     async def occurrences(self, name: str, *, since: Instant, until: Instant, limit: int) -> list[StoredJob]:
         """Return the records of a schedule for a stretch of time, by occurrence."""
@@ -153,7 +157,9 @@ class RedisSchedules(RedisEnqueuing):
         found_runs = [StoredRun.from_row(row, now=facts["now"]) for row in found]
         return runs_by_schedule(counts, found_runs, most=most)
 
-    async def entries(self, target: str, *, limit: int, before: str | None = None) -> list[StoredAuditEntry]:
-        """Return what was done to something, newest first."""
+    async def entries(
+        self, target: str | None, *, limit: int, before: str | None = None
+    ) -> list[StoredAuditEntry]:
+        """Return what was done to something, or at all, newest first."""
         request = {"target": target, "limit": limit, "before": before}
-        return [rows.read_entry(row) for row in (await self._calls.read("entries", request)).rows]
+        return [messages.read_entry(row) for row in (await self._calls.read("entries", request)).rows]

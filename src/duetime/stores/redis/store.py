@@ -17,6 +17,7 @@ from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerInfo
 from duetime.stores.base import Capabilities, DoctorCheck, Hint, SchemaStatus
 from duetime.stores.base.encryption import examine_tls
+from duetime.stores.redis.access import RedisAccess
 from duetime.stores.redis.address import RedisAddress
 from duetime.stores.redis.connection import FunctionCalls
 from duetime.stores.redis.control import RedisControl
@@ -38,7 +39,9 @@ _KEYS_PER_CALL: Final = 1_000
 """How many keys of the server one call looks at, and removes at most, or little more."""
 
 
-class RedisStore(RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying, RedisLocks):
+class RedisStore(
+    RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying, RedisLocks, RedisAccess
+):
     """A store on a Redis server, a group of them, or a cluster."""
 
     def __init__(

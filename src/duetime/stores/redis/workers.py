@@ -7,6 +7,8 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from duetime.errors import StoreMoved
+from duetime.model.announced import StoredTask, TaskAnnouncement
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import Token
 from duetime.model.outcome import CrashSuspect
 from duetime.model.text import clean_text
@@ -15,7 +17,13 @@ from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, Worke
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.redis.connection import RedisStorePart
-from duetime.stores.redis.rows import ServerAnswer, command_fields, read_record, worker_fields
+from duetime.stores.redis.messages import (
+    ServerAnswer,
+    command_fields,
+    noted_fields,
+    read_record,
+    worker_fields,
+)
 from duetime.stores.redis.runs import read_rescued_jobs
 
 _RESCUED_PER_CALL: Final = 1_000
@@ -90,11 +98,22 @@ class RedisWorkers(RedisStorePart):
         )
         return RescueResult(dead, [job._replace(blamed=job.claim.job_id in blamed) for job in adopted])
 
-    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+    async def announce(self, tasks: Sequence[TaskAnnouncement]) -> None:
+        """Store tasks in place of those of the same names."""
+        if tasks:
+            await self._calls.write("announce", {"tasks": [asdict(task) for task in tasks]})
+
+    async def announced(self, names: Sequence[str] | None = None) -> list[StoredTask]:
+        """Return announced tasks by name, all or those of these names."""
+        _, found = await self._calls.read("announced", {"names": names})
+        return [read_record(StoredTask, row) for row in found]
+
+    async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
         """Tell workers that are alive, and hint them."""
         if not commands:
             return []
-        request = {"commands": [command_fields(command) for command in commands]}
+        said = noted_fields(noted, [command.id for command in commands])
+        request = {"commands": [command_fields(command) for command in commands], "noted": said}
         _, found = await self._calls.write("send", request)
         stored = [read_record(Command, row) for row in found]
         for worker in {command.worker for command in stored}:

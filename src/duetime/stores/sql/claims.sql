@@ -25,7 +25,7 @@ j.blames, j.on_crash, j.retries, j.timeout, j.schedule, j.occurrence, j.cancel_r
 
 -- fragment: rarely_handed_out
 -- The others.
-j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl
+j.unique_key, j.tags, j.parent, j.callbacks, j.expires_at, j.result_ttl, j.failure_ttl, j.headers
 
 -- name: quote_blobs
 -- Write down as text what is bytes in jobs that wait. Columns that have a type hold none.

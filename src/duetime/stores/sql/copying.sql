@@ -30,14 +30,15 @@ id text, task text, payload text, queue text, priority int, state text, due_at i
 finished_at int, worker text, fence int, failures int, crashes int, blames int, on_crash text, retries int,
 timeout int, result text, result_error text, error text, traceback text, reason text, cancel_requested_at int,
 schedule text, occurrence int, span_first int, span_count int, unique_key text, tags text, parent text,
-callbacks text, expires_at int, result_ttl int, failure_ttl int, gate text, progress real, progress_note text
+callbacks text, expires_at int, result_ttl int, failure_ttl int, headers text, gate text, error_type text,
+fingerprint text, secret text, progress real, progress_note text
 
 -- fragment: whole_jobs
 {stored_job}, claim_id text, cancel_reason text, keep_key int, key_until int, key_held int
 
 -- fragment: whole_attempts
 job_id text, fence int, worker text, due_at int, started_at int, ended_at int, outcome text, error text,
-traceback text
+traceback text, error_type text, fingerprint text
 
 -- fragment: whole_logs
 job_id text, fence int, line int, attempt int, text text

@@ -56,8 +56,8 @@ class SingleQueryScript(Generic[T]):
 
     verb: str
     query: Query
-    answer: T
-    """What it returns, whatever the statement does."""
+    answer: Callable[[list[Row]], T]
+    """Makes what it returns of the rows."""
 
     def __call__(self) -> Script[T]:
         """Return it as any other script."""
@@ -66,8 +66,7 @@ class SingleQueryScript(Generic[T]):
         return script  # type: ignore[no-any-return]
 
     def _run(self) -> Script[T]:
-        yield self.query
-        return self.answer
+        return self.answer((yield self.query))
 
 
 NOT_OPEN: Final = "the store is not open; use it inside `async with scheduler`"

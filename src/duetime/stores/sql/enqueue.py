@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -17,10 +17,10 @@ from duetime.stores.base import Hint
 from duetime.stores.base.jobs import job_hints, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.sql.driver import AlreadyStored, CallerTransaction, Query, Script, SingleQueryScript
-from duetime.stores.sql.keys import place
 from duetime.stores.sql.schema import check_identity, identity
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, encode_entries, encode_new_jobs
+from duetime.stores.sql.unique_keys import place
 from duetime.stores.sql.verbs import SqlSubject
 
 _JOBS_HINT: Final = Hint("jobs")
@@ -55,7 +55,7 @@ class SqlEnqueue(SqlSubject):
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId]:
         """Store all jobs and entries or none, and hint the workers, or have the commit of `tx` hint them."""
-        if not jobs:
+        if not jobs and not entries:
             return []
         if tx is not None:
             borrowed = self._driver.borrow(tx)
@@ -111,7 +111,10 @@ class SqlEnqueue(SqlSubject):
         soon = due_soon(jobs, self._now())
         # Without a clock of this host, only the server can tell of some jobs whether to hint.
         query = None if entries or soon is None else plain_insertion(self._sql, jobs)
-        single = None if query is None else SingleQueryScript("enqueue", query, list(map(_job_id, jobs)))
+        single = None
+        if query is not None:
+            ids = list(map(_job_id, jobs))
+            single = SingleQueryScript("enqueue", query, lambda _: ids)
         return single, _JOBS_HINT if soon else None
 
     def _now(self) -> Instant | None:
@@ -169,10 +172,10 @@ def enqueue(
     return EnqueueResult(ids, placed.now, placed.clashes)
 
 
-def note(sql: Statements, entries: Sequence[AuditEntry]) -> Script[None]:
+def note(sql: Statements, entries: Iterable[AuditEntry | None]) -> Script[None]:
     """Keep who did what."""
-    if entries:
-        yield Query(sql.add_entries, {"rows": encode_entries(entries)})
+    if given := [entry for entry in entries if entry is not None]:
+        yield Query(sql.add_entries, {"rows": encode_entries(given)})
 
 
 def insertion(sql: Statements, jobs: Sequence[NewJob]) -> Query:

@@ -36,20 +36,20 @@ INSERT INTO {jobs} {alike}
 
 -- fragment: new_job
 -- A job with all that it may ask for.
-id text, task text, payload text, due_at int, delay int, queue text, priority int, on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text, span_first int, span_count int, unique_key text, keep_key int, key_period int, parent text, tags text, expires_at int, callbacks text, expires int, result_ttl int, failure_ttl int, gate text
+id text, task text, payload text, due_at int, delay int, queue text, priority int, on_crash text, retries int, timeout int, schedule text, occurrence int, state text, reason text, span_first int, span_count int, unique_key text, keep_key int, key_period int, parent text, tags text, expires_at int, callbacks text, expires int, result_ttl int, failure_ttl int, gate text, headers text, secret text
 
 -- name: enqueue
 -- Store jobs of any kind; what is stored already, by id, key or occurrence, stays as it is.
 INSERT INTO {jobs} (id, task, payload, due_at, queue, priority, on_crash, retries, timeout, schedule,
                     occurrence, state, reason, span_first, span_count, created_at, finished_at,
                     unique_key, keep_key, key_until, parent, tags, expires_at, callbacks, result_ttl,
-                    failure_ttl, gate)
+                    failure_ttl, gate, headers, secret)
 SELECT r.id, r.task, r.payload, coalesce(r.due_at, {now_once} + r.delay), r.queue, r.priority, r.on_crash,
        r.retries, r.timeout, r.schedule, r.occurrence, r.state, r.reason, r.span_first, r.span_count, {stored_at_once},
        CASE WHEN r.state = 'pending' THEN NULL ELSE {now_once} END,
        r.unique_key, r.keep_key, {now_once} + r.key_period, r.parent, r.tags,
        coalesce(r.expires_at, coalesce(r.due_at, {now_once} + r.delay) + r.expires), r.callbacks, r.result_ttl,
-       r.failure_ttl, r.gate
+       r.failure_ttl, r.gate, r.headers, r.secret
 FROM {each rows: new_job} AS r
 WHERE true
 ON CONFLICT DO NOTHING

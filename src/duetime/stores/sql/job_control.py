@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.ids import new_token
 from duetime.model.job import JobEdit, JobId
 from duetime.model.states import State
@@ -14,7 +15,7 @@ from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, DeleteAnswer, EditAnswer, Hint, ReleaseAnswer
 from duetime.stores.base.jobs import given_back
 from duetime.stores.sql.driver import Query, Script
-from duetime.stores.sql.enqueue import insertion
+from duetime.stores.sql.enqueue import insertion, note
 from duetime.stores.sql.settling import callbacks, settle
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, read_checked_claim
@@ -28,14 +29,19 @@ class SqlJobControl(SqlSubject):
     """What operators do to single jobs."""
 
     @write(rows=len)
-    def cancel(self, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
+    def cancel(
+        self, ids: Sequence[JobId], *, reason: str, noted: Noted = NOTHING_NOTED
+    ) -> HintingScript[CancelAnswers]:
         """Cancel pending jobs, flag claimed ones and hint their workers."""
-        return (yield from cancel(self._sql, ids, reason=reason))
+        return (yield from cancel(self._sql, ids, reason=reason, noted=noted))
 
     @write(rows=len)
-    def delete(self, ids: Sequence[JobId]) -> HintingScript[Mapping[JobId, DeleteAnswer]]:
+    def delete(
+        self, ids: Sequence[JobId], *, noted: Noted = NOTHING_NOTED
+    ) -> HintingScript[Mapping[JobId, DeleteAnswer]]:
         """Remove jobs that no worker has."""
         gone = yield from delete(self._sql, ids)
+        yield from note(self._sql, map(noted.get, gone))
         answers = dict.fromkeys(ids, DeleteAnswer.UNKNOWN)
         if len(gone) < len(answers):
             known = yield Query(self._sql.standing, {"rows": encode_batch((job_id,) for job_id in ids)})
@@ -43,21 +49,26 @@ class SqlJobControl(SqlSubject):
         return answers | dict.fromkeys(gone, DeleteAnswer.DELETED)
 
     @write(rows=len)
-    def edit(self, ids: Sequence[JobId], change: JobEdit) -> HintingScript[Mapping[JobId, EditAnswer]]:
+    def edit(
+        self, ids: Sequence[JobId], change: JobEdit, *, noted: Noted = NOTHING_NOTED
+    ) -> HintingScript[Mapping[JobId, EditAnswer]]:
         """Change pending jobs, and hint the workers."""
         edits = encode_batch((job_id, *change) for job_id in ids)
         changed = yield Query(self._sql.edit, {"rows": edits, "latest": LATEST})
+        yield from note(self._sql, [noted.get(row[0]) for row in changed])
         listed = encode_batch((job_id,) for job_id in ids)
         answers = dict.fromkeys(ids, EditAnswer.UNKNOWN)
         for job_id, state in (yield Query(self._sql.standing, {"rows": listed})):
-            # One that waits and was not changed ran a moment ago.
+            # One that waits and was not changed ran a moment ago, or was due at another time.
             answers[job_id] = EditAnswer.FINISHED if State(state).terminal else EditAnswer.RUNNING
         if changed:
             yield Hint("jobs")
         return answers | {row[0]: EditAnswer.CHANGED for row in changed}
 
     @write(rows=len)
-    def release(self, ids: Sequence[JobId], *, force: bool) -> HintingScript[Mapping[JobId, ReleaseAnswer]]:
+    def release(
+        self, ids: Sequence[JobId], *, force: bool, noted: Noted = NOTHING_NOTED
+    ) -> HintingScript[Mapping[JobId, ReleaseAnswer]]:
         """Take claims over and settle them as given back, in one transaction; hint the workers that held them."""
         listed = encode_batch((job_id,) for job_id in ids)
         values = {"rows": listed, "claim_id": new_token(), "force": int(force)}
@@ -65,6 +76,7 @@ class SqlJobControl(SqlSubject):
         if taken:
             back = [given_back(read_checked_claim(row[:-2]), row[-1]) for row in taken]
             yield from settle(self._sql, back)
+            yield from note(self._sql, [noted.get(row[0]) for row in taken])
         answers = dict.fromkeys(ids, ReleaseAnswer.UNKNOWN)
         for job_id, state in (yield Query(self._sql.standing, {"rows": listed})):
             answers[job_id] = _ANSWER_IF_UNTOUCHED.get(State(state), ReleaseAnswer.FINISHED)
@@ -74,10 +86,13 @@ class SqlJobControl(SqlSubject):
         return answers | {row[0]: ReleaseAnswer.RELEASED for row in taken}
 
 
-def cancel(sql: Statements, ids: Sequence[JobId], *, reason: str) -> HintingScript[CancelAnswers]:
+def cancel(
+    sql: Statements, ids: Sequence[JobId], *, reason: str, noted: Noted = NOTHING_NOTED
+) -> HintingScript[CancelAnswers]:
     """Cancel what is pending, flag what is claimed."""
     listed = encode_batch((job_id,) for job_id in ids)
     changed = yield Query(sql.cancel, {"rows": listed, "reason": clean_text(reason)})
+    yield from note(sql, [noted.get(row[0]) for row in changed])
     answers = dict.fromkeys(ids, CancelAnswer.UNKNOWN)
     if len(changed) < len(answers):
         known = yield Query(sql.standing, {"rows": listed})

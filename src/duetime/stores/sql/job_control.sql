@@ -42,8 +42,9 @@ UPDATE {jobs} SET
     gate = CASE WHEN r.payload IS NULL THEN {jobs}.gate ELSE r.gate END,
     payload = coalesce(r.payload, {jobs}.payload)
 FROM {each rows: id text, due_at int, delay int, postpone int, queue text, priority int, retries int, timeout int,
-      expires int, expires_at int, payload text, gate text} AS r
+      expires int, expires_at int, payload text, gate text, if_due_at int} AS r
 WHERE {named} AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
+  AND {jobs}.due_at = coalesce(r.if_due_at, {jobs}.due_at)
 RETURNING {jobs}.id
 
 -- name: reclaim

@@ -32,7 +32,7 @@ from duetime.stores.sql.verbs import SqlSubject, read, write
 _STEPS: Final = 500
 """How many ranges of the index one look walks for each task; the next look goes on from there."""
 _LATEST: Final = 100
-"""How many of the jobs that fell due last one look sees besides its walk; if there are fewer, it does not walk."""
+"""How many of the jobs that fell due last one look sees apart from its walk; if there are fewer, it does not walk."""
 _SPARE_GATES: Final = 20
 """How many more gates are offered than are wanted, for those that others have locked."""
 _GATES_PRUNED_AT_ONCE: Final = 1_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from duetime.model.text import clean_text
 from duetime.model.time import Micros
 from duetime.stores.base import Hint, LockAnswer, StoredLock
-from duetime.stores.sql.driver import Query, Script
-from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
+from duetime.stores.sql.driver import Params, Query, Row, Script, SingleQueryScript, Statement
+from duetime.stores.sql.verbs import SqlSubject, read, write
 
 
 class SqlLocks(SqlSubject):
@@ -27,28 +27,29 @@ class SqlLocks(SqlSubject):
         yield Query(self._sql.migration_lock, {})
         yield Query(self._sql.make_locks, {})
 
-    @write(atomic=False)
-    def take_lock(self, name: str, *, token: str, holder: str, ttl: Micros) -> Script[LockAnswer]:
+    async def take_lock(
+        self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
+    ) -> LockAnswer:
         """Take a lock in one conditional statement."""
         values = {"name": name, "token": token, "holder": clean_text(holder), "ttl": ttl}
-        taken = yield Query(self._sql.take_lock, values)
+        taken = await self._ask(self._sql.take_lock, {**values, "instead_of": instead_of or ""})
         if taken and (fence := taken[0][-1]):
             return LockAnswer(fence, ttl)
-        found = yield Query(self._sql.locks, {"name": name})
-        return LockAnswer(None, found[0][-1] if found else 0)
+        found = await self.locks(name)
+        return LockAnswer(None, found[0].left if found else 0)
 
-    @write(atomic=False)
-    def renew_lock(self, name: str, *, token: str, ttl: Micros) -> Script[bool]:
+    async def renew_lock(self, name: str, *, token: str, ttl: Micros) -> bool:
         """Put the deadline off."""
-        renewed = yield Query(self._sql.renew_lock, {"name": name, "token": token, "ttl": ttl})
+        renewed = await self._ask(self._sql.renew_lock, {"name": name, "token": token, "ttl": ttl})
         return bool(renewed and renewed[0][0])
 
-    @write(atomic=False)
-    def release_lock(self, name: str, *, token: str) -> HintingScript[bool]:
+    async def release_lock(self, name: str, *, token: str) -> bool:
         """Give a lock back, and tell those who wait for it."""
-        released = yield Query(self._sql.release_lock, {"name": name, "token": token})
-        yield Hint("lock", name)
-        return bool(released and released[0][0])
+        released = await self._ask(self._sql.release_lock, {"name": name, "token": token})
+        done = bool(released and released[0][0])
+        if done:
+            self._driver.hint(Hint("lock", name))
+        return done
 
     @read()
     def locks(self, name: str | None = None) -> Script[list[StoredLock]]:
@@ -61,3 +62,8 @@ class SqlLocks(SqlSubject):
         """Remove what no one holds."""
         gone = yield Query(self._sql.forget_locks, {})
         return gone[0][0] if gone and isinstance(gone[0][0], int) else len(gone)
+
+    async def _ask(self, statement: Statement, values: Params) -> list[Row]:
+        """Run one statement by itself."""
+        query = Query(statement, values)
+        return await self._driver.write(SingleQueryScript(statement.name, query, list), atomic=False)

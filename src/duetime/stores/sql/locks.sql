@@ -11,14 +11,14 @@ CREATE TABLE IF NOT EXISTS {locks} (
 )
 
 -- name: take_lock
--- Take a lock that is free, or whose owner has let the deadline pass, and tell the fence. It rises also where rows were
--- removed meanwhile, or the clock went back.
+-- Take a lock that is free, whose owner has let the deadline pass, or is the one to be followed, and tell the fence. It
+-- rises also where rows were removed meanwhile, or the clock went back.
 INSERT INTO {locks} (name, token, holder, fence, since, deadline)
 VALUES (:name, :token, :holder, {now}, {now}, {now} + :ttl)
 ON CONFLICT (name) DO UPDATE SET
     token = excluded.token, holder = excluded.holder, since = excluded.since, deadline = excluded.deadline,
     fence = CASE WHEN excluded.fence > {locks}.fence THEN excluded.fence ELSE {locks}.fence + 1 END
-WHERE {locks}.deadline <= {now}
+WHERE {locks}.deadline <= {now} OR {locks}.token = :instead_of
 RETURNING fence
 
 -- name: renew_lock
@@ -37,5 +37,6 @@ SELECT name, token, holder, fence, since, deadline, deadline - {now} FROM {locks
 WHERE deadline > {now} AND name = coalesce(:name, name) ORDER BY name
 
 -- name: forget_locks
-DELETE FROM {locks} WHERE deadline <= {now}
+-- A fence that is ahead of the clock stays, since the next one would be lower.
+DELETE FROM {locks} WHERE deadline <= {now} AND fence < {now}
 RETURNING name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+from duetime.model.audit import AuditEntry
 from duetime.model.explain.facts import LimitFacts
 from duetime.model.limits import UNLIMITED, Gate, gate_schedule
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue
@@ -13,6 +14,7 @@ from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.stores.base import CancelAnswer, Hint, QueueOutlook
 from duetime.stores.sql.driver import Query, Script
+from duetime.stores.sql.enqueue import note
 from duetime.stores.sql.job_control import cancel
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import read_gate, read_starts
@@ -22,16 +24,20 @@ from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 class SqlQueues(SqlSubject):
     """What is set for queues, and what is in them."""
 
-    @write(atomic=False)
-    def pause_queue(self, queue: str, *, reason: str | None) -> HintingScript[None]:
+    @write()
+    def pause_queue(
+        self, queue: str, *, reason: str | None, entry: AuditEntry | None = None
+    ) -> HintingScript[None]:
         """Hand out nothing more from a queue."""
         text = None if reason is None else clean_text(reason)
         yield Query(self._sql.pause_queue, {"queue": queue, "reason": text})
+        yield from note(self._sql, [entry])
 
-    @write(atomic=False)
-    def resume_queue(self, queue: str) -> HintingScript[None]:
+    @write()
+    def resume_queue(self, queue: str, *, entry: AuditEntry | None = None) -> HintingScript[None]:
         """Hand out jobs of a queue again."""
-        yield Query(self._sql.resume_queue, {"queue": queue})
+        if (yield Query(self._sql.resume_queue, {"queue": queue})):
+            yield from note(self._sql, [entry])
         yield Hint("jobs")
 
     @read()
@@ -51,12 +57,15 @@ class SqlQueues(SqlSubject):
         """Return what is set for queues, by name."""
         return (yield from _read_queues(self._sql))
 
-    @write(atomic=False)
-    def set_queue_limit(self, queue: str, limit: Gate | None) -> HintingScript[None]:
+    @write()
+    def set_queue_limit(
+        self, queue: str, limit: Gate | None, *, entry: AuditEntry | None = None
+    ) -> HintingScript[None]:
         """Limit a queue, or no longer."""
         rule = limit or UNLIMITED
         rate = {"rate_count": rule.count, "rate_period": None if rule.count is None else rule.period}
         yield Query(self._sql.set_queue_limit, {"queue": queue, "most": rule.most, **rate})
+        yield from note(self._sql, [entry])
         yield Hint("jobs")
 
     @read(rows=None)
@@ -101,7 +110,9 @@ class SqlQueues(SqlSubject):
         return [DueJobs(*kind, jobs) for kind, jobs in sorted(counts.items())]
 
     @write(rows=None)
-    def purge(self, queue: str, *, before: Instant, reason: str, limit: int) -> HintingScript[int]:
+    def purge(
+        self, queue: str, *, before: Instant, reason: str, limit: int, entry: AuditEntry | None = None
+    ) -> HintingScript[int]:
         """Cancel up to `limit` pending jobs of a queue that were stored before; lock them first against workers."""
         values = {"queue": queue, "before": before, "limit": limit}
         found = yield Query(self._sql.purgeable, values)
@@ -110,6 +121,7 @@ class SqlQueues(SqlSubject):
         if not found:
             return 0
         answers = yield from cancel(self._sql, [row[0] for row in found], reason=reason)
+        yield from note(self._sql, [entry])
         return list(answers.values()).count(CancelAnswer.CANCELLED)
 
 

@@ -8,6 +8,7 @@ ON CONFLICT (name) DO UPDATE SET paused_at = coalesce({queues}.paused_at, exclud
 -- name: resume_queue
 UPDATE {queues} SET paused_at = NULL, paused_reason = NULL
 WHERE name = :queue AND paused_at IS NOT NULL
+RETURNING name
 
 -- name: outlook
 SELECT {now}, q.paused_at, q.paused_reason

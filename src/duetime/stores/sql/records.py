@@ -76,6 +76,7 @@ class SqlRecords(SqlSubject):
         """
         values: dict[str, object] = {
             **asdict(where),
+            "states": ",".join(sorted(where.states)) or None,
             "tag": where.tag and join_tags((where.tag,)),
             "from_id": "" if where.since is None else first_id_of(where.since),
             "before": where.before or BEHIND_ALL_IDS,

@@ -1,7 +1,7 @@
 -- Jobs, for people.
 
 -- fragment: registry
--- Where a job is, as `model.registries.registry_of` tells it.
+-- Where a job is, as `model.queues.registry_of` tells it.
 CASE WHEN state = 'succeeded' THEN 'finished' WHEN state = 'skipped' THEN 'skipped'
      WHEN state = 'failed' OR (state = 'cancelled' AND started_at IS NOT NULL) THEN 'failed'
      WHEN state = 'cancelled' THEN 'cancelled'
@@ -17,7 +17,8 @@ id < CAST(:before AS text) AND id >= CAST(:from_id AS text)
 -- conditions as a sign that next to nothing is found.
 CASE WHEN (CAST(:since AS bigint) IS NULL OR created_at >= CAST(:since AS bigint))
       AND (CAST(:task AS text) IS NULL OR task = CAST(:task AS text))
-      AND (CAST(:state AS text) IS NULL OR state = CAST(:state AS text))
+      AND (CAST(:until AS bigint) IS NULL OR created_at < CAST(:until AS bigint))
+      AND (CAST(:states AS text) IS NULL OR replace(CAST(:states AS text), state, '') <> CAST(:states AS text))
       AND (CAST(:queue AS text) IS NULL OR queue = CAST(:queue AS text))
       AND (CAST(:schedule AS text) IS NULL OR schedule = CAST(:schedule AS text))
       AND (CAST(:kind AS text) IS NULL OR CASE WHEN schedule IS NULL THEN 'one_off' ELSE 'scheduled' END = CAST(:kind AS text))

@@ -72,10 +72,12 @@ class SqlRetention(SqlSubject):
 
     @write(rows=None)
     def _prune_workers(self, *, before: Instant) -> Script[None]:
-        """Forget workers that went long ago, and the commands and audit entries of that time."""
+        """Forget workers that went long ago, and the commands, entries, announcements and credentials of that time."""
         yield Query(self._sql.prune_workers, {"before": before})
         yield Query(self._sql.prune_commands, {"before": before})
         yield Query(self._sql.prune_entries, {"before": before})
+        yield Query(self._sql.prune_tasks, {"before": before})
+        yield Query(self._sql.prune_credentials, {"before": before})
 
     def _first_latest(self, old: Iterable[Remains], *, keep: int) -> Script[Mapping[str, Instant | None]]:
         schedules = {(job.schedule,) for job in old if job.schedule is not None}

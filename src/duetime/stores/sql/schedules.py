@@ -74,7 +74,7 @@ class SqlSchedules(SqlSubject):
         workers = yield from _withdraw(self._sql, [one for one in written if one.withdraw is not None])
         if jobs := [job for change in written for job in change.jobs]:
             yield insertion(self._sql, jobs)
-        yield from note(self._sql, [change.entry for change in written if change.entry is not None])
+        yield from note(self._sql, [change.entry for change in written])
         refused = [one.entry for one in changes if one.entry is not None and one.after.name not in names]
         names |= {entry.target for entry in (yield from _noted(self._sql, refused))}
         if whole and len(names) < len(changes):
@@ -196,11 +196,17 @@ class SqlSchedules(SqlSubject):
 
     @read(rows=None)
     def entries(
-        self, target: str, *, limit: int, before: str | None = None
+        self, target: str | None, *, limit: int, before: str | None = None
     ) -> Script[list[StoredAuditEntry]]:
-        """Return what was done to something, newest first."""
-        values = {"target": clean_text(target), "limit": limit, "before": before}
-        found = yield Query(self._sql.entries if before is None else self._sql.entries_before, values)
+        """Return what was done to something, or at all, newest first."""
+        if target is None:
+            values: dict[str, object] = {"limit": limit, "before": before}
+            found = yield Query(
+                self._sql.all_entries if before is None else self._sql.all_entries_before, values
+            )
+        else:
+            values = {"target": clean_text(target), "limit": limit, "before": before}
+            found = yield Query(self._sql.entries if before is None else self._sql.entries_before, values)
         return [read_entry(row) for row in found]
 
 

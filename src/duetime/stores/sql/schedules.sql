@@ -218,8 +218,16 @@ SELECT id, at, who, verb, target, detail FROM {audit}
 WHERE target = :target AND (at, id) < (SELECT b.at, b.id FROM {audit} AS b WHERE b.id = :before)
 ORDER BY at DESC, id DESC LIMIT :limit
 
+-- name: all_entries
+SELECT id, at, who, verb, target, detail FROM {audit} ORDER BY at DESC, id DESC LIMIT :limit
+
+-- name: all_entries_before
+SELECT id, at, who, verb, target, detail FROM {audit}
+WHERE (at, id) < (SELECT b.at, b.id FROM {audit} AS b WHERE b.id = :before)
+ORDER BY at DESC, id DESC LIMIT :limit
+
 -- name: prune_entries
--- Forget what was done long ago. Ids rise with time, so that the oldest are in front and no index is kept for this.
+-- Forget what was done long ago.
 DELETE FROM {audit} WHERE id IN (SELECT r.id FROM (
-    SELECT f.id FROM (SELECT a.id, a.at FROM {audit} AS a ORDER BY a.id LIMIT 10000) AS f WHERE f.at < :before
+    SELECT a.id FROM {audit} AS a WHERE a.at < :before ORDER BY a.at LIMIT 10000
 ) AS r)

@@ -191,7 +191,8 @@ def _is_success(change: Settlement) -> bool:
 
 def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[object, ...]:
     ends = change.started_at, change.ended_at, change.attempt, change.error, change.traceback
-    return (change.token.job_id, change.token.fence, change.worker or worker, due_at, *ends)
+    kind = change.error_type, change.fingerprint
+    return (change.token.job_id, change.token.fence, change.worker or worker, due_at, *ends, *kind)
 
 
 class SqlHandlerTransaction:

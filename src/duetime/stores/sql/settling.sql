@@ -21,11 +21,12 @@ UPDATE {jobs} SET
     due_at = coalesce(r.due_at, {jobs}.due_at),
     failures = r.failures, crashes = r.crashes, blames = r.blames,
     result = r.result, result_error = r.result_error, error = r.error, traceback = r.traceback,
+    error_type = r.error_type, fingerprint = r.fingerprint,
     progress = CASE WHEN {goes_back} THEN NULL ELSE progress END,
     progress_note = CASE WHEN {goes_back} THEN NULL ELSE progress_note END
 FROM {each rows: id text, fence int, claim_id text, state text, started_at int, finished_at int, due_at int,
       failures int, crashes int, blames int, worker text, result text, result_error text, error text, traceback text,
-      reason text} AS r
+      error_type text, fingerprint text, reason text} AS r
 WHERE {named} AND {held}
 RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 
@@ -43,7 +44,8 @@ RETURNING {jobs}.id, {jobs}.fence, {jobs}.claim_id
 -- what most of them share only once, and only their number for an answer.
 UPDATE {jobs} SET
     state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
-    result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
+    result = r.result, result_error = r.result_error, error = NULL, traceback = NULL,
+    error_type = NULL, fingerprint = NULL, reason = NULL
 FROM {successes} AS r
 WHERE {named} AND {held}
 
@@ -57,7 +59,8 @@ WHERE {jobs}.state <> 'running'
 -- name: add_attempts
 -- Keep the tries that ended without ending their job.
 INSERT INTO {attempts} ({names whole_attempts})
-SELECT r.job_id, r.fence, r.worker, r.due_at, r.started_at, coalesce(r.ended_at, {now}), r.outcome, r.error, r.traceback
+SELECT r.job_id, r.fence, r.worker, r.due_at, r.started_at, coalesce(r.ended_at, {now}), r.outcome, r.error, r.traceback,
+       r.error_type, r.fingerprint
 FROM {each rows: whole_attempts} AS r
 WHERE true
 ON CONFLICT DO NOTHING

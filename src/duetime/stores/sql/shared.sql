@@ -1,4 +1,5 @@
--- Every statement of the SQL stores, in the words all databases share.
+-- The fragments that statements share, and the statements about a store as a whole. All .sql files are in the words that
+-- the databases have in common:
 --
 -- `{jobs}` and its like are table names. `{each rows: id text, fence int}` is a batch: one JSON parameter,
 -- an array of arrays, read as a table with these columns; `{each rows: new_job}` has the columns of a fragment,
@@ -11,7 +12,8 @@
 {jobs}.id, {jobs}.fence, {jobs}.claim_id, {jobs}.task, {jobs}.payload, {jobs}.queue, {jobs}.priority,
 {jobs}.due_at, {now_once}, {jobs}.failures, {jobs}.crashes, {jobs}.blames, {jobs}.on_crash, {jobs}.retries,
 {jobs}.timeout, {jobs}.schedule, {jobs}.occurrence, {jobs}.cancel_requested_at, {jobs}.unique_key, {jobs}.tags,
-{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.gate
+{jobs}.parent, {jobs}.callbacks, {jobs}.expires_at, {jobs}.result_ttl, {jobs}.failure_ttl, {jobs}.headers,
+{jobs}.gate
 
 -- fragment: named
 {jobs}.id = r.id
@@ -48,8 +50,8 @@ j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
 
 -- fragment: our_tables
 -- All names of tables, though not every database has one for hints, or for locks.
-'{jobs}', '{attempts}', '{schedules}', '{workers}', '{queues}', '{gates}', '{logs}', '{commands}', '{audit}', '{meta}',
-'{hints}', '{locks}'
+'{jobs}', '{attempts}', '{schedules}', '{workers}', '{queues}', '{gates}', '{logs}', '{commands}', '{audit}', '{tasks}', '{meta}',
+'{credentials}', '{hints}', '{locks}'
 
 -- name: count_rows
 -- Python fills in which.

@@ -8,6 +8,7 @@ from typing import Self
 from duetime.model.time import Clock
 from duetime.stores.base import Capabilities, DoctorCheck, Hint, SchemaStatus
 from duetime.stores.sql import checks
+from duetime.stores.sql.access import SqlAccess
 from duetime.stores.sql.claims import SqlClaims
 from duetime.stores.sql.copying import SqlCopying
 from duetime.stores.sql.driver import Driver
@@ -45,6 +46,7 @@ class SqlStore(
     SqlRetention,
     SqlCopying,
     SqlLocks,
+    SqlAccess,
 ):
     """A store on a SQL database, through its driver and its dialect; the verbs are in the classes of their subjects."""
 

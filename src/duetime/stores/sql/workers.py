@@ -9,6 +9,8 @@ from typing import Any, Final, cast
 import msgspec
 
 from duetime.errors import StoreMoved
+from duetime.model.announced import StoredTask, TaskAnnouncement
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import CrashSuspect
 from duetime.model.stored import with_blanks
@@ -18,11 +20,13 @@ from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, Worke
 from duetime.stores.base import Hint, OrphanedJob, PeerWorker, Pulse, PulseFindings, PulseQuery, RescueResult
 from duetime.stores.base.jobs import blamed_jobs
 from duetime.stores.sql.driver import Query, Row, Script
+from duetime.stores.sql.enqueue import note
 from duetime.stores.sql.records import command_record
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import command_row, encode_batch, read_checked_claim, read_moment
 from duetime.stores.sql.verbs import HintingScript, SqlSubject, read, write
 
+_TASK_FIELDS: Final = tuple(StoredTask.__dataclass_fields__)
 _DIED: Final = "the worker died before it answered"
 
 
@@ -144,10 +148,29 @@ class SqlWorkers(SqlSubject):
         return RescueResult(dead, [_orphan(row, before[row[0]], blamed) for row in adopted])
 
     @write(rows=len)
-    def send(self, commands: Sequence[NewCommand]) -> HintingScript[list[Command]]:
+    def announce(self, tasks: Sequence[TaskAnnouncement]) -> Script[None]:
+        """Store tasks in place of those of the same names; in one order, so that workers do not wait for each other in a circle."""
+        listed = sorted(tasks, key=lambda task: task.name)
+        values = ((task.name, task.queue, task.options, task.schema) for task in listed)
+        yield Query(self._sql.announce, {"rows": encode_batch(values)})
+
+    @read(rows=None)
+    def announced(self, names: Sequence[str] | None = None) -> Script[list[StoredTask]]:
+        """Return announced tasks by name, all or those of these names."""
+        if names is None:
+            found = yield Query(self._sql.announced, {})
+        else:
+            found = yield Query(self._sql.announced_of, {"rows": encode_batch((name,) for name in names)})
+        return [StoredTask(**dict(zip(_TASK_FIELDS, row, strict=True))) for row in found]
+
+    @write(rows=len)
+    def send(
+        self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED
+    ) -> HintingScript[list[Command]]:
         """Store commands to workers that are alive, hint those, and read back which were stored."""
         yield Query(self._sql.send, {"rows": encode_batch(map(command_row, commands))})
         stored = yield from self._commands([command.id for command in commands])
+        yield from note(self._sql, [noted.get(command.id) for command in stored])
         for worker in {command.worker for command in stored}:
             yield Hint("worker", worker)
         return stored

@@ -123,6 +123,25 @@ SELECT id, host, host_key, pid, pid_started, version, queues, slots, tasks, decl
        started_at, beat_at, lease_until, running, done, failed, loop_lag, last_error, paused_at, paused_reason
 FROM {workers} ORDER BY started_at DESC, id
 
+-- name: announce
+INSERT INTO {tasks} (name, queue, options, argument_schema, announced_at)
+SELECT r.name, r.queue, r.options, r.argument_schema, {now}
+FROM {each rows: name text, queue text, options text, argument_schema text} AS r
+WHERE true
+ON CONFLICT (name) DO UPDATE SET
+    queue = excluded.queue, options = excluded.options, argument_schema = excluded.argument_schema,
+    announced_at = excluded.announced_at
+
+-- name: announced
+SELECT name, queue, options, argument_schema, announced_at FROM {tasks} ORDER BY name
+
+-- name: announced_of
+SELECT t.name, t.queue, t.options, t.argument_schema, t.announced_at
+FROM {each rows: name text} AS r CROSS JOIN {tasks} AS t WHERE t.name = r.name ORDER BY t.name
+
+-- name: prune_tasks
+DELETE FROM {tasks} WHERE announced_at < :before
+
 -- fragment: command_columns
 id, worker, kind, body, created_at, taken_at, done_at, outcome, dropped
 

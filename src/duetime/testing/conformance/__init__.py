@@ -28,6 +28,8 @@ from __future__ import annotations
 import pytest
 
 _MODULES = (
+    "access",
+    "announced",
     "backfills",
     "blocking",
     "callbacks",
@@ -48,6 +50,7 @@ _MODULES = (
     "locks",
     "moves",
     "moving",
+    "noted",
     "policies",
     "queue_limits",
     "rates",
@@ -75,6 +78,8 @@ _MACHINES = ("agreement", "job_machine", "machine", "schedule_machine", "schedul
 pytest.register_assert_rewrite(*(f"{__name__}.{module}" for module in _MODULES))
 pytest.register_assert_rewrite(*(f"duetime.testing.{module}" for module in _MACHINES))
 
+from duetime.testing.conformance.access import TestAccess
+from duetime.testing.conformance.announced import TestAnnounced
 from duetime.testing.conformance.backfills import TestBackfill, TestEntries, TestOccurrences
 from duetime.testing.conformance.blocking import TestBlocking
 from duetime.testing.conformance.callbacks import TestCallbacks
@@ -99,6 +104,7 @@ from duetime.testing.conformance.loans import TestLend
 from duetime.testing.conformance.locks import TestLocks
 from duetime.testing.conformance.moves import TestEdit, TestRelease
 from duetime.testing.conformance.moving import TestExchange, TestMovedAway, TestMovedOn, TestStretches
+from duetime.testing.conformance.noted import TestNoted
 from duetime.testing.conformance.policies import TestGivingWay, TestPausesOfSchedules, TestStreaks
 from duetime.testing.conformance.queue_limits import TestQueueLimits
 from duetime.testing.conformance.rates import TestRates
@@ -127,6 +133,8 @@ from duetime.testing.conformance.writing import TestLostAnswers, TestWriteSchedu
 __all__ = [
     "MakeStore",
     "StoreSuite",
+    "TestAccess",
+    "TestAnnounced",
     "TestBackfill",
     "TestBatchesOfKeys",
     "TestBlame",
@@ -161,6 +169,7 @@ __all__ = [
     "TestMovedAway",
     "TestMovedOn",
     "TestNextDue",
+    "TestNoted",
     "TestOccurrences",
     "TestPauseAndDelete",
     "TestPausesOfSchedules",

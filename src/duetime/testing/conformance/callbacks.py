@@ -110,6 +110,14 @@ class TestCallbacks(StoreSuite):
         assert (ended["error"], ended["traceback"]) == (record.error, record.traceback)
         assert ended["result"] == (json.loads(record.result) if record.result else None)
 
+    async def test_headers_go_along_to_what_is_called(self, store: Store, clock: FakeClock) -> None:
+        claim = await begun(store, terms=replace(ALL, headers='{"trace":"a"}'))
+        await finish(store, claim, now=clock.now())
+        waiting = await put(store, terms=replace(ALL, headers='{"trace":"b"}'), delay=60)
+        await store.cancel([waiting], reason="off")
+        found = [(await called(store, job_id))[0].headers for job_id in (claim.job_id, waiting)]
+        assert found == ['{"trace":"a"}', '{"trace":"b"}']
+
     @pytest.mark.parametrize(
         "outcome", [Released(), Skipped("expired"), Interrupted(reason="stop"), Failed(error="boom")]
     )

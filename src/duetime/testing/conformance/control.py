@@ -169,7 +169,9 @@ class TestDelete(StoreSuite):
         assert await outcomes(store, job_id) == []
         assert await store.logs(job_id) == []
         assert await store.counts() == {("default", State.FAILED): 1}
-        assert [record.id for record in await store.find(JobFilter(state=State.FAILED))] == [other]
+        assert [record.id for record in await store.find(JobFilter(states=frozenset({State.FAILED})))] == [
+            other
+        ]
         assert await outcomes(store, other) == ["error"]
         assert len(await store.logs(other)) == 2
 
@@ -180,7 +182,7 @@ class TestDelete(StoreSuite):
         assert await store.delete([job_id]) == {job_id: DeleteAnswer.DELETED}
         assert await take(store) == []
         assert (await store.census(most=10)).tallies == []
-        assert await store.find(JobFilter(state=State.PENDING)) == []
+        assert await store.find(JobFilter(states=frozenset({State.PENDING}))) == []
 
     @pytest.mark.parametrize("ahead", [0, SECOND])
     async def test_a_job_that_a_worker_has_stays_and_goes_on(

@@ -32,6 +32,8 @@ from duetime.testing.conformance.kit import (
 )
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 
+HIDDEN = "|a|return|"
+HEADERS = '{"a":"☃"}'
 ODD_TEXT = (
     "'\"`\\ %s :name $1 ? {jobs} {{}} -- /* \N{PARTY POPPER} \u202e\u05e8\u05d8\u05dc é\u0301 \t\r\n \x7f"
 )
@@ -258,13 +260,22 @@ class TestEnqueue(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await hire(store, "w1")
-        terms = JobTerms(expires=SECOND, tags=("a", "b"), callbacks="{}", result_ttl=0, failure_ttl=FOREVER)
+        terms = JobTerms(
+            expires=SECOND,
+            tags=("a", "b"),
+            callbacks="{}",
+            result_ttl=0,
+            failure_ttl=FOREVER,
+            headers=HEADERS,
+            secret=HIDDEN,
+        )
         job_id = await put(store, terms=terms, key=Key(value="k"), parent="p")
         claim, record = await take_one(store), await read(store, job_id)
         for shown in (claim, record):
             assert (shown.key, shown.tags, shown.parent, shown.callbacks) == ("k", "|a|b|", "p", "{}")
             assert (shown.result_ttl, shown.failure_ttl, shown.gate) == (0, FOREVER, None)
-            assert shown.expires_at == clock.now() + SECOND
+            assert (shown.headers, shown.expires_at) == (HEADERS, clock.now() + SECOND)
+        assert record.secret == HIDDEN
 
     async def test_a_deadline_of_its_own_stands_before_that_of_the_terms(
         self, store: Store, clock: FakeClock

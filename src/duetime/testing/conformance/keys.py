@@ -188,7 +188,15 @@ class TestReplacement(StoreSuite):
     ) -> None:
         first = await put(store, key=RETURN, payload="1", terms=JobTerms(tags=("old",)))
         clock.advance(1)
-        terms = JobTerms(expires=SECOND, tags=("a",), callbacks="{}", result_ttl=1, failure_ttl=2)
+        terms = JobTerms(
+            expires=SECOND,
+            tags=("a",),
+            callbacks="{}",
+            result_ttl=1,
+            failure_ttl=2,
+            secret="|a|",
+            headers='{"a":"b"}',
+        )
         asked = job(
             key=REPLACE,
             payload="2",
@@ -206,6 +214,7 @@ class TestReplacement(StoreSuite):
         assert [getattr(record, name) for name in named] == [getattr(asked, name) for name in named]
         assert (record.due_at, record.expires_at) == (clock.now() + 5, clock.now() + 5 + SECOND)
         assert (record.tags, record.callbacks, record.result_ttl, record.failure_ttl) == ("|a|", "{}", 1, 2)
+        assert (record.headers, record.secret) == ('{"a":"b"}', "|a|")
 
     async def test_each_request_puts_the_due_time_off(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")

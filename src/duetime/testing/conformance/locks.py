@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from duetime.model.time import HOUR, SECOND
-from duetime.stores.base import Hint, LockAnswer, Store
+from duetime.stores.base import LockAnswer, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.suite import StoreSuite
 
@@ -56,6 +57,20 @@ class TestLocks(StoreSuite):
         assert second is not None
         assert second > first
         assert await owner(store) == "b"
+
+    async def test_a_lock_passes_from_one_token_to_another(self, store: Store, clock: FakeClock) -> None:
+        first, _ = await take(store, "a")
+        clock.advance(10)
+        successor = partial(store.take_lock, "reindex", holder="heir", ttl=TTL)
+        assert await successor(token="b", instead_of="c") == (None, TTL - 10 * SECOND)
+        second, left = await successor(token="b", instead_of="a")
+        assert first is not None
+        assert second is not None
+        assert (second > first, left) == (True, TTL)
+        [lock] = await store.locks()
+        assert (lock.token, lock.holder, lock.since, lock.left) == ("b", "heir", clock.now(), TTL)
+        assert not await store.renew_lock("reindex", token="a", ttl=TTL)
+        assert await successor(token="c", instead_of="a") == (None, TTL)
 
     @pytest.mark.covers("lock-takeover-race")
     async def test_one_of_many_takes_an_expired_lock_over(
@@ -113,6 +128,7 @@ class TestLocks(StoreSuite):
         first, _ = await take(store, "a")
         await store.release_lock("reindex", token="a")
         clock.set(clock.now() - 60 * SECOND)
+        assert await store.forget_locks() == 0
         second, _ = await take(store, "b")
         assert first is not None
         assert second == first + 1
@@ -125,28 +141,6 @@ class TestLocks(StoreSuite):
         assert await store.forget_locks() == 1
         assert await store.forget_locks() == 0
         assert [lock.name for lock in await store.locks()] == ["held"]
-
-    async def test_a_release_is_hinted(self, store: Store, other: Store) -> None:
-        assert await self.hint_of_release(store, heard_by=other, wanted={"lock", "any", "jobs"})
-
-    async def test_this_process_hears_of_a_release_by_its_name(self, store: Store) -> None:
-        assert await self.hint_of_release(store, heard_by=store, wanted={"lock"}) == Hint("lock", "reindex")
-
-    async def hint_of_release(self, store: Store, *, heard_by: Store, wanted: set[str]) -> Hint:
-        """Release a lock until it is heard of."""
-
-        async def listen() -> Hint:
-            async for hint in heard_by.wakeups():
-                if hint.kind in wanted:
-                    return hint
-            raise AssertionError
-
-        heard = asyncio.ensure_future(listen())
-        while not heard.done():
-            await take(store, "a")
-            assert await store.release_lock("reindex", token="a")
-            await asyncio.wait([heard], timeout=0.1)
-        return await heard
 
     async def test_many_processes_may_see_to_the_locks_at_once(self, store: Store, other: Store) -> None:
         await asyncio.gather(*(each.make_locks() for each in (store, other) for _ in range(4)))

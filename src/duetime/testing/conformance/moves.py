@@ -101,6 +101,17 @@ class TestEdit(StoreSuite):
         clock.advance(10)
         assert (await take_one(store)).job_id == job_id
 
+    async def test_a_job_that_is_not_due_when_it_was_to_be_stays_as_it_is(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        job_id = await put(store, delay=5 * SECOND)
+        before, sooner = await read(store, job_id), JobEdit(delay=0, if_due_at=clock.now() + 5 * SECOND)
+        other = sooner._replace(if_due_at=clock.now())
+        assert await store.edit([job_id], other) != {job_id: EditAnswer.CHANGED}
+        assert await read(store, job_id) == before
+        assert await store.edit([job_id], sooner) == {job_id: EditAnswer.CHANGED}
+        assert (await read(store, job_id)).due_at == clock.now()
+
     @pytest.mark.parametrize("ahead", [0, SECOND])
     async def test_a_claimed_job_stays_as_it_is(self, store: Store, ahead: int) -> None:
         await hire(store, "w1")

@@ -99,9 +99,13 @@ class TestReads(StoreSuite):
         assert await found(JobFilter(task="report")) == [both, task]
         assert await found(JobFilter(queue="mail")) == [both, queue]
         assert await found(JobFilter(schedule="s")) == [scheduled]
-        assert await found(JobFilter(state=State.RUNNING)) == [scheduled, plain]
-        assert await found(JobFilter(task="report", queue="mail", state=State.SKIPPED)) == [both]
-        assert await found(JobFilter(task=TASK, state=State.RUNNING, before=scheduled)) == [plain]
+        assert await found(JobFilter(states=frozenset({State.RUNNING}))) == [scheduled, plain]
+        assert await found(JobFilter(task="report", queue="mail", states=frozenset({State.SKIPPED}))) == [
+            both
+        ]
+        assert await found(JobFilter(task=TASK, states=frozenset({State.RUNNING}), before=scheduled)) == [
+            plain
+        ]
         assert await found(JobFilter(queue="nowhere")) == []
 
     async def test_schedules_come_by_name(self, store: Store) -> None:
@@ -128,6 +132,10 @@ class TestReads(StoreSuite):
         }
 
 
+WAITING = frozenset({State.PENDING})
+SKIPPED = frozenset({State.SKIPPED})
+
+
 class TestLists(StoreSuite):
     """`find` by what jobs carry and where they are, among few and among many."""
 
@@ -147,6 +155,43 @@ class TestLists(StoreSuite):
         assert await found(store, since=clock.now() + 1) == []
         assert len(await found(store, since=clock.now() - SECOND)) == 3
 
+    async def test_jobs_are_found_that_were_enqueued_before_a_time(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        old = await put(store)
+        clock.advance(1)
+        new = await put(store)
+        assert await found(store, until=clock.now() - SECOND) == []
+        assert await found(store, until=clock.now()) == [old]
+        assert await found(store, until=clock.now() + 1) == [new, old]
+        assert await found(store, since=clock.now(), until=clock.now() + 1) == [new]
+
+    async def test_jobs_are_found_that_are_in_one_of_several_states(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        await hire(store, "w1")
+        ended = await put(store)
+        await finish(store, await take_one(store), now=clock.now())
+        failed = await put(store)
+        await finish(store, await take_one(store), Failed(error="boom"), now=clock.now())
+        skipped = await put(store, state=State.SKIPPED)
+        running = await put(store)
+        await take_one(store)
+        waiting = await put(store)
+        of_schedule = await put(store, schedule="s")
+        asked: tuple[tuple[set[State], list[str]], ...] = (
+            ({State.PENDING, State.RUNNING}, [of_schedule, waiting, running]),
+            ({State.FAILED, State.SKIPPED}, [skipped, failed]),
+            ({State.FAILED, State.SUCCEEDED}, [failed, ended]),
+            ({State.RUNNING, State.FAILED}, [running, failed]),
+            (set(State), [of_schedule, waiting, running, skipped, failed, ended]),
+        )
+        for states, expected in asked:
+            assert await found(store, states=frozenset(states)) == expected
+        either = frozenset({State.PENDING, State.FAILED})
+        assert await found(store, states=either, schedule="s") == [of_schedule]
+        assert await found(store, states=either, until=clock.now()) == []
+
     async def test_what_a_schedule_made_is_told_from_the_rest(self, store: Store) -> None:
         plain, own, by_hand, missed, last = await store.enqueue(
             [
@@ -159,7 +204,9 @@ class TestLists(StoreSuite):
         )
         assert await found(store, kind=JobKind.SCHEDULED) == [missed, by_hand, own]
         assert await found(store, kind=JobKind.ONE_OFF) == [last, plain]
-        assert await found(store, kind=JobKind.SCHEDULED, state=State.PENDING, schedule="s") == [by_hand, own]
+        assert await found(
+            store, kind=JobKind.SCHEDULED, states=frozenset({State.PENDING}), schedule="s"
+        ) == [by_hand, own]
         assert await found(store, kind=JobKind.ONE_OFF, schedule="s") == []
 
     async def test_a_time_is_the_stores_own_even_if_ids_are_of_another(
@@ -192,14 +239,14 @@ class TestLists(StoreSuite):
             assert await found(store, task=TASK, registry=registry) == expected
         for state in State:
             expected = [record.id for record in records if record.state is state]
-            assert await found(store, task=TASK, state=state) == expected
+            assert await found(store, task=TASK, states=frozenset({state})) == expected
 
-    @pytest.mark.parametrize("where", [{"state": State.PENDING}, {"schedule": "s"}, {"state": State.SKIPPED}])
+    @pytest.mark.parametrize("where", [{"states": WAITING}, {"schedule": "s"}, {"states": SKIPPED}])
     async def test_pages_follow_each_other_through_what_is_seldom(
         self, store: Store, where: dict[str, Any]
     ) -> None:
         """Some of it is among the newest jobs, some far behind them."""
-        state = where.get("state", State.SKIPPED)
+        (state,) = where.get("states", SKIPPED)
         wanted: list[JobId] = []
         for _ in range(3):
             some = [

@@ -171,7 +171,7 @@ class TestTimesToLive(StoreSuite):
         self, store: Store, clock: FakeClock
     ) -> None:
         await hire(store, "w1")
-        failed = Failed(error="boom", traceback="line 1")
+        failed = Failed(error="boom", traceback="line 1", error_type="Boom")
         job_id = await put(store, terms=JobTerms(failure_ttl=HOUR))
         await finish(store, await take_one(store), failed, now=clock.now(), policy=fixed(1, 0))
         await finish(store, await take_one(store), failed, now=clock.now())
@@ -185,6 +185,8 @@ class TestTimesToLive(StoreSuite):
         assert await read(store, job_id) == hidden
         (attempt,) = await store.attempts(job_id)
         assert (attempt.outcome, attempt.error, attempt.traceback) == ("error", None, None)
+        # Of which kind it was does no harm, and stays.
+        assert (hidden.error_type, attempt.error_type) == ("Boom", "Boom")
 
     async def test_what_was_not_said_stays_with_the_record(self, store: Store, clock: FakeClock) -> None:
         await hire(store, "w1")

@@ -16,6 +16,7 @@ from duetime.model.outcome import (
     Skipped,
     Snoozed,
     Succeeded,
+    fingerprint_of,
 )
 from duetime.model.reports import Progress
 from duetime.model.retry import fixed
@@ -83,6 +84,21 @@ class TestSettle(StoreSuite):
         assert (record.state, record.failures, record.finished_at) == (State.FAILED, 1, clock.now())
         assert (record.error, record.traceback, record.reason) == ("boom", "line 1", "timeout")
 
+    async def test_failures_and_tries_tell_of_which_kind_they_are(
+        self, store: Store, clock: FakeClock
+    ) -> None:
+        claim = await started(store)
+        boom = Failed(error="boom", error_type="app.Boom", place="app:work")
+        await finish(store, claim, boom, now=clock.now(), policy=TWICE)
+        kind = ("app.Boom", fingerprint_of(claim.task, "app.Boom", "app:work"))
+        waiting = await read(store, claim.job_id)
+        assert (waiting.error_type, waiting.fingerprint) == kind
+        clock.advance(10)
+        await finish(store, await take_one(store), Failed(error="late", reason="timeout"), now=clock.now())
+        record, (attempt,) = await read(store, claim.job_id), await store.attempts(claim.job_id)
+        assert (attempt.error_type, attempt.fingerprint) == kind
+        assert (record.error_type, record.fingerprint) == (None, fingerprint_of(claim.task, "timeout"))
+
     async def test_a_job_that_came_too_late_is_recorded_as_skipped(
         self, store: Store, clock: FakeClock
     ) -> None:
@@ -141,6 +157,7 @@ class TestSettle(StoreSuite):
                 outcome="error",
                 error="boom",
                 traceback="line 1",
+                fingerprint=fingerprint_of(claim.task, "error"),
             )
         ]
 
@@ -156,12 +173,8 @@ class TestSettle(StoreSuite):
         assert (claim.fence, claim.failures, claim.attempt) == (3, 2, 3)
         await finish(store, claim, now=clock.now())
         record = await read(store, claim.job_id)
-        assert (record.state, record.failures, record.error, record.traceback) == (
-            State.SUCCEEDED,
-            2,
-            None,
-            None,
-        )
+        assert (record.state, record.failures) == (State.SUCCEEDED, 2)
+        assert (record.error, record.traceback, record.error_type, record.fingerprint) == (None,) * 4
         assert await outcomes(store, claim.job_id) == ["error", "timeout"]
 
     async def test_a_job_that_ends_at_its_first_try_has_no_attempt_rows(

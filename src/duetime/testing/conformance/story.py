@@ -96,7 +96,13 @@ async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
     """Store jobs of every kind and let some of them run; most of them wait."""
     share = max(1, count // 10)
     rich = JobTerms(
-        tags=("x", "y"), callbacks='[{"task":"after"}]', expires=DAY, result_ttl=DAY, failure_ttl=-1
+        tags=("x", "y"),
+        callbacks='[{"task":"after"}]',
+        expires=DAY,
+        result_ttl=DAY,
+        failure_ttl=-1,
+        secret="|x|",
+        headers='{"ü":"☃"}',
     )
     gate = JobTerms(gate=gate_name(TASK, "key", "1"))
     asked = [
@@ -112,7 +118,7 @@ async def _jobs(store: Store, clock: FakeClock, count: int) -> None:
     for some in _batches(asked):
         await store.enqueue(some)
     await _settle(store, clock, await _all(store, "works"), Succeeded(result='{"n":[1,2.5,null]}'))
-    failed = Failed(error=ODD, traceback="Traceback\n  here")
+    failed = Failed(error=ODD, traceback="Traceback\n  here", error_type="a.B", place="a:b")
     await _settle(store, clock, await _all(store, "fails"), failed, retry=True)
     clock.advance(10)
     await _settle(store, clock, await _all(store, "fails"), failed)

@@ -85,6 +85,13 @@ class TestWakeups(StoreSuite):
             await put(speaker)
             await heard(Hint("jobs"))
 
+    async def test_a_released_lock_is_heard_of(self, store: Store, speaker: Store) -> None:
+        await speaker.make_locks()
+        await speaker.take_lock("reindex", token="a", holder="someone", ttl=SECOND)
+        async with listening(store) as heard:
+            assert await speaker.release_lock("reindex", token="a")
+            await heard(Hint("lock", "reindex"))
+
     async def test_a_job_that_a_sibling_enqueues_in_another_threads_loop_is_heard_of(
         self, store: Store
     ) -> None:

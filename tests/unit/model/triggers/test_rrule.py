@@ -122,7 +122,7 @@ def test_it_agrees_with_a_walk_from_the_very_start(rule: str, start: datetime, a
         ("FREQ=SECONDLY;BYSECOND=5;BYSETPOS=2", "cannot be: BYSETPOS chooses none"),
         ("FREQ=HOURLY;INTERVAL=168;BYDAY=TU", "never comes"),
         ("FREQ=DAILY\nRRULE:FREQ=DAILY", r"join two with rrule\("),
-        ("FREQ=DAILY\nDTSTART:20250131T090000Z", "the start is given beside the rule"),
+        ("FREQ=DAILY\nDTSTART:20250131T090000Z", "give the start as start="),
         ("FREQ=DAILY\nEXRULE:FREQ=WEEKLY", "take dates away with EXDATE"),
         ("EXDATE:20250131T090000Z", "expected NAME=VALUE"),
         ("FREQ=DAILY\nEXDATE:soon", "a date or time such as 20301231"),

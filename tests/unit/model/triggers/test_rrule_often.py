@@ -74,6 +74,9 @@ def test_they_follow_the_clock_as_a_star_of_cron_does() -> None:
             assert walk(rule, after, until=until) == expected
             for instant in range(after, until, 419_000_000):
                 assert rule.after(instant) == cron(same, tz="Europe/Berlin").after(instant)
+    nightly = rrule("FREQ=HOURLY;BYHOUR=2;BYMINUTE=15;BYSECOND=0", start=START)
+    twice = [datetime(2025, 10, 26, 2, 15, fold=fold, tzinfo=BERLIN) for fold in (0, 1)]
+    assert walk(nightly, from_datetime(moment("2025-10-25T12:00")), most=2) == [*map(from_datetime, twice)]
     first, second = (datetime(2025, 10, 26, 2, 30, fold=fold, tzinfo=BERLIN) for fold in (0, 1))
     notes = [clock_change_note(hourly, from_datetime(one)) for one in (first, second)]
     assert [note and note.rpartition("; ")[2] for note in notes] == [

@@ -14,10 +14,10 @@ from duetime.model.time import SECOND, Micros
 from duetime.runtime.claiming.fetcher import Fetcher
 from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.pacing import LONGEST_WAIT, REQUEST_SPACING, FleetPacing
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.slots import RunSpeed, Slots
-from duetime.runtime.service import LONGEST_WAIT, REQUEST_SPACING, FleetPacing
 from duetime.runtime.store_clock import StoreClock
 from duetime.stores.base import ClaimRequest, NextDue
 from tests.unit.runtime.kit import StillTime, claim, context_of

@@ -8,8 +8,8 @@ from typing import Literal
 import pytest
 
 from duetime.model.time import SECOND
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import FleetPacing
 from duetime.stores.base import Hint
 from tests.unit.runtime.claiming.fetching import HANDLER, Busy, LastOfMany, OneJob, idle_fetcher
 

@@ -6,7 +6,7 @@ import pytest
 
 from duetime.model.job import Claim
 from duetime.model.time import Instant
-from duetime.runtime.service import FleetPacing
+from duetime.runtime.pacing import FleetPacing
 from duetime.stores.base import ClaimRequest, Hint, NextDue
 from tests.unit.runtime.claiming.fetching import HANDLER, Busy, LastOfMany, OneJob, idle_fetcher
 

@@ -43,7 +43,7 @@ class Endless(OneJob):
         return (await super().next_due(queues, tasks))._replace(due_at=0)
 
 
-@pytest.mark.parametrize(("gap", "wanted"), [(1, 1_000), (MILLISECOND, 49), (10 * MILLISECOND, 4)])
+@pytest.mark.parametrize(("gap", "wanted"), [(1, 2_000), (MILLISECOND, 49), (10 * MILLISECOND, 4)])
 async def test_as_many_are_taken_in_advance_as_end_in_a_moment_however_many_slots_there_are(
     gap: int, wanted: int
 ) -> None:
@@ -79,7 +79,7 @@ async def test_while_short_runs_of_a_backlog_take_all_slots_nobody_looks_further
     story: list[str] = []
     stuck = Stuck(slots)
     fetcher = idle_fetcher(store=Endless(story), dispatcher=stuck, handlers={"task": HANDLER}, slots=slots)
-    fetcher.hold._budget = lambda: 2_000
+    fetcher.hold._budget = lambda: 4_000
     await fetcher.round()
     stuck.speed.duration = pace
     await fetcher.round()

@@ -11,8 +11,8 @@ from duetime.model.job import Claim
 from duetime.model.time import MILLISECOND, SECOND, Instant
 from duetime.runtime.claiming import fetcher as module
 from duetime.runtime.claiming.fetcher import Fetcher
+from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.running.slots import Slots
-from duetime.runtime.service import FleetPacing
 from duetime.stores.base import ClaimRequest, NextDue
 from tests.unit.runtime.claiming.fetching import HANDLER, Busy, OneJob, Stuck, idle_fetcher, is_woken
 from tests.unit.runtime.kit import claim
@@ -151,7 +151,7 @@ class Asked(Told):
 
 @pytest.mark.parametrize(
     ("pace", "gap", "workers", "held"),
-    [(1, 1, 1, 1_000), (1, 1, 4, 250), (1, 1, 500, 10), (1, 50 * MILLISECOND, 1, 10), (SECOND, 1, 1, 10)],
+    [(1, 1, 1, 2_000), (1, 1, 4, 500), (1, 1, 500, 10), (1, 50 * MILLISECOND, 1, 10), (SECOND, 1, 1, 10)],
 )
 async def test_short_runs_let_a_worker_hold_its_share_of_what_ends_in_a_moment_however_few_slots_it_has(
     pace: int, gap: int, workers: int, held: int
@@ -199,9 +199,9 @@ async def test_no_more_is_held_of_a_queue_than_it_has_slots_and_what_is_taken_aw
 @pytest.mark.parametrize(
     ("paces", "asked"),
     [
-        ({"quick": 1}, [("slow quick", 10), ("quick", 990)]),
-        ({"quick": 1, "slow": 30 * MILLISECOND}, [("slow quick", 10), ("quick", 990)]),
-        ({"quick": 1, "slow": 1}, [("slow quick", 1_000)]),
+        ({"quick": 1}, [("slow quick", 10), ("quick", 1_990)]),
+        ({"quick": 1, "slow": 30 * MILLISECOND}, [("slow quick", 10), ("quick", 1_990)]),
+        ({"quick": 1, "slow": 1}, [("slow quick", 2_000)]),
         ({}, [("slow quick", 10)]),
     ],
 )
@@ -254,7 +254,7 @@ async def test_a_task_whose_claims_had_to_go_back_is_not_held_beyond_the_slots()
 async def test_who_has_given_claims_back_holds_no_more_than_it_has_slots_for() -> None:
     stuck = Stuck(Slots(10, {}))
     fetcher = idle_fetcher(dispatcher=stuck, slots=Slots(10, {}), window=1)
-    assert fetcher.hold.room == 1_000
+    assert fetcher.hold.room == 2_000
     fetcher.hold.add_due([claim("late")])
     await asyncio.wait_for(stuck.has_given_back.wait(), 5)
     assert fetcher.hold.room == 10

@@ -16,6 +16,7 @@ from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.running.executor import Executor, ThreadRunner
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.job_locks import JobLocks
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.settling.settler import Outcomes
 from tests.unit.runtime.kit import SettlingStore, StillTime, context_of
@@ -51,6 +52,7 @@ class Bench:
             outcomes=self.outcomes,
             slots=self.slots,
             lender=cast("Any", None),
+            locks=JobLocks(context, cast("Any", None), self.settler),
         )
         self.dispatcher.on_free = self._free
 

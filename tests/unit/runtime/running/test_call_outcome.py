@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from duetime import Cancel, Retry, Snooze
@@ -36,8 +38,9 @@ def test_a_signal_that_comes_out_of_a_task_group_alone_is_one() -> None:
 
 
 def test_a_retry_is_a_failure_with_a_wait_of_its_own() -> None:
-    assert outcome_of_value(Retry(5, "busy")) == Failed(error="Retry: busy", wait=5 * SECOND)
-    assert outcome_of_value(Retry()) == Failed(error="Retry: the handler asked for another try", wait=None)
+    asked = partial(Failed, error_type="duetime.model.outcome.Retry")
+    assert outcome_of_value(Retry(5, "busy")) == asked(error="Retry: busy", wait=5 * SECOND)
+    assert outcome_of_value(Retry()) == asked(error="Retry: the handler asked for another try", wait=None)
 
 
 def test_a_retry_that_was_raised_shows_where_and_why() -> None:

@@ -171,7 +171,7 @@ def test_the_handler_goes_with_an_event_loop_that_ends_before_its_worker_is_stop
     async def start() -> None:
         scheduler = Scheduler(sqlite_url)
         await scheduler.open()
-        await Worker(scheduler.store, {}, worker_options(lease="1s")).start()
+        await Worker(scheduler.store, {}, worker_options(lease="1s"), make_lock=scheduler.lock).start()
         assert len(ours()) == 1
 
     collecting()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.runtime.service import FleetPacing
-from duetime.runtime.upkeep.notices import ChangeWatch
+from duetime.runtime.pacing import FleetPacing
+from duetime.runtime.upkeep.hint_listener import ChangeWatch
 from tests.unit.runtime.kit import context_of
 
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import StoreUnavailable
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId
 from duetime.model.time import Instant
 from duetime.model.worker import Command, CommandId, CommandKind, NewCommand, WorkerId
@@ -37,7 +38,7 @@ class OpenCommands:
         self.outcomes: dict[CommandId, str] = {}
         self.failing = False
 
-    async def send(self, commands: Sequence[NewCommand]) -> list[Command]:
+    async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
         raise NotImplementedError
 
     async def take_commands(self, worker: WorkerId) -> list[Command]:

@@ -13,7 +13,7 @@ import pytest
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.base import Trigger
-from duetime.runtime.service import POLL_SCHEDULES, FleetPacing
+from duetime.runtime.pacing import POLL_SCHEDULES, FleetPacing
 from duetime.runtime.upkeep import firing as module
 from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.stores.base import DueSchedules, PulseFindings, Store

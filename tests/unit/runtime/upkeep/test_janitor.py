@@ -14,8 +14,8 @@ from duetime.model.retention import Retention
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.identity import process_started
 from duetime.runtime.options import WorkerOptions
+from duetime.runtime.pacing import FleetPacing, Interval
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.service import FleetPacing, Interval
 from duetime.runtime.store_clock import monotonic
 from duetime.runtime.upkeep.janitor import Janitor
 from duetime.stores.base import PeerWorker, PruneResult, RescueResult

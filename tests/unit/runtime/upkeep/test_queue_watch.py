@@ -12,7 +12,7 @@ import pytest
 from duetime.model.queues import DueJobs
 from duetime.model.stored import StoredWorker
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.upkeep.queues import QueueWatch
+from duetime.runtime.upkeep.queue_watch import QueueWatch
 from tests.unit.model.explain.explain_kit import ALIVE
 from tests.unit.runtime.kit import context_of
 

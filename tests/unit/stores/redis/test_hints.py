@@ -104,3 +104,17 @@ async def test_nothing_is_being_sent_any_more_when_it_has_ended() -> None:
     await began.wait()
     await sender.close()
     assert ended
+
+
+async def test_hints_of_many_locks_do_not_pile_up() -> None:
+    sent = SentHints()
+    for number in range(1_000):
+        hint = Hint("lock", str(number))
+        with one_moment():
+            assert [sent.call(hint) for _ in range(2)] == [[hint], []]
+        if not number % 100:
+            await asyncio.sleep(0.01)
+    await sent.sender.close()
+    sent.call(JOBS)
+    assert len(sent.hints) == 1_000
+    assert max(len(sent.sender._next_at), len(sent.sender._tasks)) < 1_000

@@ -54,6 +54,7 @@ class RunJob(msgspec.Struct, frozen=True, tag_field="kind", tag="job"):
     claim: Claim
     started_at: Instant
     timeout: Micros | None
+    lock_fence: int | None = None
 
 
 class StopJob(msgspec.Struct, frozen=True, tag_field="kind", tag="stop"):

@@ -20,12 +20,13 @@ from typing import Any, BinaryIO
 import msgspec
 
 from duetime.errors import InvalidArguments
-from duetime.model.outcome import Cancelled, Failed, Outcome
-from duetime.runtime.error_text import describe_error, describe_traceback
-from duetime.runtime.running.call_outcome import outcome_of_call, undecodable_outcome
+from duetime.model.outcome import Cancelled, Outcome
+from duetime.runtime.error_text import describe_error
+from duetime.runtime.running.call_outcome import failure, outcome_of_call, undecodable_outcome
 from duetime.runtime.running.children import messages
 from duetime.runtime.running.handler import Handler, TaskLocation, find_handler, load_module
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput, current_run
+from duetime.runtime.running.surroundings import surrounded
 
 log = logging.getLogger("duetime.worker")
 
@@ -89,7 +90,7 @@ class ChildServer:
         for order in self._line.orders():
             if isinstance(order, messages.RunJob):
                 run = Run(order.claim, order.started_at, reader=self._output)
-                run.timeout = order.timeout
+                run.timeout, run.lock_fence = order.timeout, order.lock_fence
                 self._busy = True
                 self._jobs.put((order, run))
             elif run is not None:
@@ -107,15 +108,13 @@ def _run_job(job: messages.RunJob, run: Run) -> Outcome:
     try:
         handler = _find_task(job.address, job.claim.task)
     except BaseException as error:  # noqa: BLE001 - whatever a module does when it is imported
-        return Failed(
-            error=f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}",
-            traceback=describe_traceback(error),
-        )
+        text = f"{job.address.home.module} cannot be imported in a child process: {describe_error(error)}"
+        return failure(error, error=text)
     try:
         args, kwargs = handler.arguments.decode(job.claim.payload)
     except InvalidArguments as error:
         return undecodable_outcome(error)
-    return outcome_of_call(partial(handler.function, *args, **kwargs))
+    return outcome_of_call(partial(surrounded(handler).function, *args, **kwargs))
 
 
 def _find_task(address: TaskLocation, task: str) -> Handler:

@@ -30,6 +30,11 @@ function audit.add(entries)
   end
 end
 
+-- Note what is to be noted of something that has changed.
+function audit.add_of(asked, id)
+  if asked.noted then audit.add({asked.noted[id]}) end
+end
+
 -- Forget what was done before, oldest first; tell whether there is more of it.
 function audit.prune(before, most)
   local old = up_to(key('noted'), past(before), most)
@@ -41,7 +46,7 @@ function audit.prune(before, most)
 end
 
 verb('entries', READS, function(asked)
-  local name, first = key('entries', asked.target), 0
+  local name, first = asked.target and key('entries', asked.target) or key('noted'), 0
   if asked.before then
     local place = redis.call('ZREVRANK', name, asked.before)
     if not place then return end

@@ -43,6 +43,7 @@ verb('send', WRITES, function(asked)
       write(key('command', new.id), new, NONE)
       redis.call('ZADD', key('commands', new.worker), now, new.id)
       redis.call('ZADD', key('told', new.worker), now, new.id)
+      audit.add_of(asked, new.id)
       hint('worker', new.worker)
     end
   end

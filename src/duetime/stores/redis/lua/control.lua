@@ -28,6 +28,7 @@ local function cancel(id, asked)
   local change = {
     cancel_requested_at = job.cancel_requested_at or now, cancel_reason = job.cancel_reason or asked.reason,
   }
+  audit.add_of(asked, id)
   if job.state == 'running' then
     rows.change(id, change, job)
     hint('worker', job.worker or '')
@@ -56,7 +57,10 @@ verb('delete', FREES, function(asked)
   return reply({answers = collect(asked.ids, function(id)
     local job = rows.read_whole(id)
     if not job then return 'unknown' end
-    return job.state == 'running' and 'running' or rows.remove(id, job) and 'deleted'
+    if job.state == 'running' then return 'running' end
+    rows.remove(id, job)
+    audit.add_of(asked, id)
+    return 'deleted'
   end)})
 end)
 
@@ -81,6 +85,8 @@ verb('edit', WRITES, function(asked)
     local job = rows.read_whole(id)
     if not job then return 'unknown' end
     if job.state ~= 'pending' then return job.state == 'running' and 'running' or 'finished' end
+    if job.due_at ~= (asked.change.if_due_at or job.due_at) then return 'running' end
+    audit.add_of(asked, id)
     return edit(job, asked.change, asked.latest)
   end)})
 end)
@@ -100,7 +106,7 @@ end
 verb('release', FREES, function(asked)
   local moved = {}
   for place, change in ipairs(asked.changes) do
-    if not release(change, asked.force) then moved[#moved + 1] = place end
+    if release(change, asked.force) then audit.add_of(asked, change.id) else moved[#moved + 1] = place end
   end
   return reply({moved = moved})
 end)

@@ -62,11 +62,12 @@ local function as_seen(asked)
 end
 
 local FORGOTTEN = {
-  'failures', 'crashes', 'blames', 'error', 'traceback', 'reason', 'progress', 'progress_note',
+  'failures', 'crashes', 'blames', 'error', 'traceback', 'error_type', 'fingerprint', 'reason', 'progress',
+  'progress_note',
 }
 local REPLACED = {
   'on_crash', 'retries', 'timeout', 'keep_key', 'key_until', 'parent', 'tags', 'expires_at', 'callbacks', 'result_ttl',
-  'failure_ttl', 'gate',
+  'failure_ttl', 'headers', 'gate', 'secret',
 }
 
 local steps = {}

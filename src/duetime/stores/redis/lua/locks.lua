@@ -17,7 +17,7 @@ end
 
 verb('take_lock', WRITES, function(asked)
   local lock = read_lock(asked.name)
-  if lock.deadline > now then return reply({left = lock.deadline - now}) end
+  if lock.deadline > now and lock.token ~= (asked.instead_of or '') then return reply({left = lock.deadline - now}) end
   local fence = math.max(lock.fence + 1, now)
   write_lock(asked.name, {token = asked.token, holder = asked.holder, fence = fence, since = now, deadline = now + asked.ttl})
   return reply({fence = fence, left = asked.ttl})
@@ -54,10 +54,12 @@ verb('locks', READS, function(asked)
   return reply({}, found)
 end)
 
+-- A fence that is ahead of the clock stays, since the next one would be lower.
 verb('forget_locks', FREES, function()
   local count = 0
   for _, name in ipairs(redis.call('HKEYS', key('locks'))) do
-    if read_lock(name).deadline <= now then count = count + redis.call('HDEL', key('locks'), name) end
+    local lock = read_lock(name)
+    if lock.deadline <= now and lock.fence < now then count = count + redis.call('HDEL', key('locks'), name) end
   end
   return reply({count = count})
 end)

@@ -14,13 +14,13 @@ verb('pulse', FREES, function(asked)
   if not workers.alive(worker) then return reply({alive = false}) end
   workers.beat(worker, asked.lease, asked.stats)
   local facts = {
-    alive = true, commands = commands.wait(worker), limited = looks.limited(),
+    alive = true, commands = commands.wait(worker), limited = next_due.limited(),
     workers = redis.call('ZCARD', key('leases')), newest = workers.newest(),
     lease_ends = workers.first_end(worker),
   }
   if asked.wants then
-    facts.due_at = looks.next_job(asked.wants.queues, set_of(asked.wants.tasks))
-    facts.orphans = asked.wants.orphans and (workers.orphans() or #asides.due(1) > 0)
+    facts.due_at = next_due.job(asked.wants.queues, set_of(asked.wants.tasks))
+    facts.orphans = asked.wants.orphans and (workers.orphans() or #unreadable.due(1) > 0)
     if asked.wants.schedules then
       facts.fires_at, facts.resumes_at = first_score(key('next')), first_score(key('until'))
     end

@@ -42,13 +42,16 @@ verb('pause_queue', WRITES, function(asked)
   redis.call('HSETNX', name, 'paused_at', now)
   set_field(name, 'paused_reason', asked.reason)
   redis.call('ZADD', key('queues'), 0, asked.queue)
+  audit.add({asked.entry})
 end)
 
 verb('resume_queue', WRITES, function(asked)
-  redis.call('HDEL', key('queue', asked.queue), 'paused_at', 'paused_reason')
+  local paused = redis.call('HDEL', key('queue', asked.queue), 'paused_at', 'paused_reason') > 0
+  if paused then audit.add({asked.entry}) end
 end)
 
 verb('set_queue_limit', WRITES, function(asked)
   queues.write_limits(key('queue', asked.queue), asked)
   queues.list(asked.queue, asked)
+  audit.add({asked.entry})
 end)

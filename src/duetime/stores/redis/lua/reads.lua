@@ -23,6 +23,7 @@ local function wanted(job, asked)
   end
   if asked.scheduled ~= nil and asked.scheduled ~= (job.schedule ~= nil) then return false end
   if asked.since and (job.created_at or 0) < asked.since then return false end
+  if asked.til and (job.created_at or 0) >= asked.til then return false end
   if asked.tag and not (job.tags and string.find(job.tags, asked.tag, 1, true)) then return false end
   return not asked.standings or asked.standings[joined(job.state or '', flag((job.due_at or 0) <= now), flag(job.started_at))]
 end

@@ -44,7 +44,9 @@ end)
 local function forget_attempts(id)
   for fence, packed in pairs(read_hash(key('attempts', id)) or NONE) do
     local attempt = cmsgpack.unpack(packed)
-    attempt[#ATTEMPT - 1], attempt[#ATTEMPT] = nil, nil
+    for place, name in ipairs(ATTEMPT) do
+      if name == 'error' or name == 'traceback' then attempt[place] = nil end
+    end
     redis.call('HSET', key('attempts', id), fence, pack_row(attempt, #ATTEMPT))
   end
 end
@@ -100,5 +102,7 @@ verb('prune_rest', FREES, function(asked)
   local workers_left = prune_workers(asked.before, asked.most)
   local commands_left = prune_commands(asked.before, asked.most)
   local entries_left = audit.prune(asked.before, asked.most)
+  workers.prune_tasks(asked.before)
+  access.prune(asked.before)
   return reply({more = workers_left or commands_left or entries_left})
 end)

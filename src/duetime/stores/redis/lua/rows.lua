@@ -21,7 +21,8 @@ local OF_CLAIM = {fence = true, claim_id = true}
 local OF_EXTRAS = {
   failures = true, crashes = true, blames = true, on_crash = true, retries = true, timeout = true, schedule = true,
   occurrence = true, cancel_requested_at = true, unique_key = true, tags = true, parent = true, callbacks = true,
-  expires_at = true, result_ttl = true, failure_ttl = true, gate = true,
+  expires_at = true, result_ttl = true, failure_ttl = true, headers = true,
+  gate = true,
 }
 
 local STATES = {pending = true, running = true, succeeded = true, failed = true, cancelled = true, skipped = true}
@@ -30,7 +31,8 @@ local JOB = {
   'id', 'task', 'payload', 'queue', 'priority', 'state', 'due_at', 'created_at', 'started_at', 'finished_at', 'worker',
   'fence', 'failures', 'crashes', 'blames', 'on_crash', 'retries', 'timeout', 'result', 'result_error', 'error',
   'traceback', 'reason', 'cancel_requested_at', 'schedule', 'occurrence', 'span_first', 'span_count', 'unique_key',
-  'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'gate', 'progress', 'progress_note',
+  'tags', 'parent', 'callbacks', 'expires_at', 'result_ttl', 'failure_ttl', 'headers', 'gate', 'error_type',
+  'fingerprint', 'secret', 'progress', 'progress_note',
 }
 
 local function put_column(row, name, value)

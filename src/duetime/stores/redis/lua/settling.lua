@@ -20,13 +20,15 @@ function settling.held(token)
   return job and job.state == 'running' and job or nil
 end
 
-local ATTEMPT = {'id', 'fence', 'worker', 'due_at', 'started_at', 'ended_at', 'outcome', 'error', 'traceback'}
+local ATTEMPT = {
+  'id', 'fence', 'worker', 'due_at', 'started_at', 'ended_at', 'outcome', 'error', 'traceback', 'error_type', 'fingerprint',
+}
 
 -- Keep a try that ended without ending its job.
 local function keep_attempt(job, change)
   local values = {
     job.id, change.fence, change.worker or job.worker or nil, job.due_at, change.started_at, change.ended_at or now,
-    change.attempt, change.error, change.traceback,
+    change.attempt, change.error, change.traceback, change.error_type, change.fingerprint,
   }
   redis.call('HSETNX', key('attempts', job.id), change.fence, pack_row(values, #ATTEMPT))
 end
@@ -64,6 +66,7 @@ local function write_down(job, change)
     failures = change.failures, crashes = change.crashes, blames = change.blames,
     result = change.result or false, result_error = change.result_error or false,
     error = change.error or false, traceback = change.traceback or false,
+    error_type = change.error_type or false, fingerprint = change.fingerprint or false,
   }
   if back then written.progress, written.progress_note = false, false end
   rows.change(job.id, written, job)

@@ -111,8 +111,36 @@ verb('peers', READS, function(asked)
 end)
 
 verb('forsaken', READS, function()
-  return reply({orphans = workers.orphans(), aside = #asides.due(1) > 0})
+  return reply({orphans = workers.orphans(), aside = #unreadable.due(1) > 0})
 end)
+
+-- The tasks that workers have announced: in one hash, by name.
+local TASK = {'name', 'queue', 'options', 'schema', 'announced_at'}
+
+verb('announce', WRITES, function(asked)
+  for _, task in ipairs(asked.tasks) do
+    task.announced_at = now
+    redis.call('HSET', key('tasks'), task.name, cmsgpack.pack(task))
+  end
+end)
+
+verb('announced', READS, function(asked)
+  local names = asked.names or redis.call('HKEYS', key('tasks'))
+  table.sort(names)
+  return reply({}, collect(names, function(name)
+    local packed = redis.call('HGET', key('tasks'), name)
+    return packed and rows.packed(cmsgpack.unpack(packed), TASK)
+  end))
+end)
+
+-- Forget tasks that no worker has announced for long.
+function workers.prune_tasks(before)
+  for _, name in ipairs(redis.call('HKEYS', key('tasks'))) do
+    if cmsgpack.unpack(redis.call('HGET', key('tasks'), name)).announced_at < before then
+      redis.call('HDEL', key('tasks'), name)
+    end
+  end
+end
 
 -- Take a job over under a new fence; return its claim with who had it, and since when it had run.
 local function adopt(id, asked, worker)

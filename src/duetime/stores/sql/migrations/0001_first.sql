@@ -52,7 +52,11 @@ CREATE TABLE {jobs} (
     progress_note text, -- What it is doing, in its own words.
     result_ttl bigint, -- How long its result is kept, in microseconds; empty: as long as its record.
     failure_ttl bigint, -- How long its error is kept, in microseconds; empty: as long as its record.
-    gate {key_text} -- The limit that it waits for or runs under.
+    headers text, -- Texts by name that go along with it, as JSON.
+    gate {key_text}, -- The limit that it waits for or runs under.
+    error_type text, -- The class of the error, with its module.
+    fingerprint {key_text}, -- Equal for failures of one task that are of one kind and come from one place.
+    secret text -- The arguments that are masked where they are shown, between bars; return is the result.
 ) {job_storage};
 
 -- What can be claimed without asking a limit: each queue and priority is an ordered range.
@@ -95,6 +99,8 @@ CREATE TABLE {attempts} (
     outcome text NOT NULL, -- Why the job was tried again.
     error text, -- What went wrong, in a line.
     traceback text, -- Where that was.
+    error_type text, -- The class of the error, with its module.
+    fingerprint {key_text}, -- As in the job.
     PRIMARY KEY (job_id, fence)
 ) {key_storage};
 
@@ -216,12 +222,39 @@ CREATE TABLE {audit} (
     at bigint NOT NULL, -- When it was done, in microseconds since 1970.
     who text, -- Who did it.
     verb text NOT NULL, -- What was done: put, edit, pause and so on.
-    target text NOT NULL, -- The schedule.
+    target text NOT NULL, -- A schedule by its name, or in brackets a job, a queue or a worker.
     detail text -- What has changed, or the reason, as JSON.
 );
 
--- What happened to each schedule, in order.
+-- What happened to each thing, and to all, in order.
 CREATE INDEX {audit}_target ON {audit} (target, at, id);
+CREATE INDEX {audit}_time ON {audit} (at, id);
+
+-- What workers can run, for those who have not the code.
+CREATE TABLE {tasks} (
+    name {key_text} NOT NULL PRIMARY KEY, -- The name under which its function is registered.
+    queue {key_text} NOT NULL, -- Where its jobs wait.
+    options text NOT NULL, -- What else its jobs start from, as JSON.
+    argument_schema text NOT NULL, -- What arguments it takes by name, as a JSON Schema.
+    announced_at bigint NOT NULL -- When a worker last said so, in microseconds since 1970.
+);
+
+-- Who may do what over a network.
+CREATE TABLE {credentials} (
+    id {key_text} NOT NULL PRIMARY KEY, -- Rises with time.
+    kind text NOT NULL, -- token, session, or link, which signs in once.
+    digest {key_text} NOT NULL, -- The SHA-256 of the secret, which is stored nowhere.
+    name text NOT NULL, -- Whose it is, or what it is for.
+    role text NOT NULL, -- viewer, operator or admin.
+    queues text, -- The queues that it is good for, as JSON; empty: all.
+    parent {key_text}, -- What it was made from, and ends with.
+    created_at bigint NOT NULL, -- When it was made, in microseconds since 1970.
+    expires_at bigint, -- Until when it is accepted, in microseconds since 1970; empty: until it is revoked.
+    used_at bigint, -- When it was last used, as far as that was noted, in microseconds since 1970.
+    revoked_at bigint -- When it was revoked, in microseconds since 1970.
+);
+
+CREATE UNIQUE INDEX {credentials}_digest ON {credentials} (digest);
 
 INSERT INTO {meta} (version, name, code, applied_at, store_id)
 VALUES (1, 'first', '{code}', {new_store});

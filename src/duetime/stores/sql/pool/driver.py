@@ -20,7 +20,7 @@ from duetime.failpoints import failpoint
 from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
 from duetime.stores.base.encryption import examine_tls
-from duetime.stores.base.hints import HintSubscriber, HintSubscribers
+from duetime.stores.base.local_hints import HintSubscriber, HintSubscribers
 from duetime.stores.sql.driver import (
     FORKED,
     NOT_OPEN,
@@ -317,9 +317,9 @@ class PooledDriver(ABC, Generic[C]):
         if single is not None:
             failpoint(f"before:{single.verb}")
             now = self._clock.now() if self._clock else None
-            await connector.ask(connection, single.query, now, within)
+            rows = await connector.ask(connection, single.query, now, within)
             failpoint(f"after:{single.verb}")
-            return single.answer
+            return single.answer(rows)
         steps = script()
         name = script_name(steps)
         with closing(steps):

@@ -39,7 +39,8 @@ WITH (fillfactor = 50)
 WITH done AS (
     UPDATE {jobs} SET
         state = 'succeeded', started_at = r.started_at, finished_at = r.finished_at,
-        result = r.result, result_error = r.result_error, error = NULL, traceback = NULL, reason = NULL
+        result = r.result, result_error = r.result_error, error = NULL, traceback = NULL,
+        error_type = NULL, fingerprint = NULL, reason = NULL
     FROM {successes} AS r
     WHERE {named} AND {held}
     RETURNING 1

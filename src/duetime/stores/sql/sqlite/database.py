@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from duetime.errors import NotOpen, StoreLost, StoreUnusable
 from duetime.stores.base import Hint
-from duetime.stores.base.hints import HintSubscribers
+from duetime.stores.base.local_hints import HintSubscribers
 from duetime.stores.sql.driver import NOT_OPEN
 from duetime.stores.sql.sqlite.checkpoint import SETTINGS, Checkpointer
 from duetime.stores.sql.sqlite.checks import prepare

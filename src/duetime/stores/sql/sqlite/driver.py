@@ -11,7 +11,7 @@ from typing import Final, Self, TypeVar
 from duetime.errors import NotOpen, StoreError
 from duetime.model.time import Clock, Micros
 from duetime.stores.base import DoctorCheck, Hint
-from duetime.stores.base.hints import HintSubscriber
+from duetime.stores.base.local_hints import HintSubscriber
 from duetime.stores.sql.driver import (
     CallerTransaction,
     DriverHandlerTransaction,

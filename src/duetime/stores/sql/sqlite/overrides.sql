@@ -39,7 +39,7 @@ WHERE state = 'pending' AND 'blob' IN ({names quotable: typeof($)})
 -- What a claim reads of a job, but for the columns that its indexes are ordered by.
 payload text, failures int, crashes int, blames int, on_crash text, retries int, timeout int, schedule text, occurrence int,
 cancel_requested_at int, unique_key text, tags text, parent text, callbacks text, expires_at int, result_ttl int,
-failure_ttl int
+failure_ttl int, headers text
 
 -- name: tables
 -- Name the tables of ours that there are, and tell which of them has the version.

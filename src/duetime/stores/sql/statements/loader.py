@@ -26,6 +26,8 @@ TABLES = (
     "logs",
     "commands",
     "audit",
+    "tasks",
+    "credentials",
     "meta",
     "locks",
 )

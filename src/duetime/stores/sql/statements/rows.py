@@ -31,14 +31,14 @@ _new_job = attrgetter(
     "id", "task", "payload", "due_at", "delay", "queue", "priority", "on_crash", "retries", "timeout",
     "schedule", "occurrence", "state", "reason", "span_first", "span_count",
 )  # fmt: skip
-_terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate")
+_terms = attrgetter("callbacks", "expires", "result_ttl", "failure_ttl", "gate", "headers", "secret")
 _schedule = attrgetter(
     "name", "task", "payload", "trigger", "declared", "owner", "queue", "priority", "on_crash", "retries", "timeout",
     "terms", "overlap", "overlap_limit", "misfire", "misfire_window", "misfire_limit", "pause_after", "paused_at",
     "paused_reason", "paused_by", "paused_until", "parked_at", "fired_through", "next_at", "made", "streak_from",
 )  # fmt: skip
 _facts = attrgetter("state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "worker")
-_texts = attrgetter("result", "result_error", "error", "traceback", "reason")
+_texts = attrgetter("result", "result_error", "error", "traceback", "error_type", "fingerprint", "reason")
 _success = attrgetter("token", "started_at", "finished_at", "result", "result_error")
 
 

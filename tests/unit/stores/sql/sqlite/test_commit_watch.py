@@ -13,7 +13,7 @@ import pytest
 
 from duetime.model.job import NewJob
 from duetime.stores.base import Hint, Store
-from duetime.stores.base.hints import HintSubscriber, HintSubscribers
+from duetime.stores.base.local_hints import HintSubscriber, HintSubscribers
 from duetime.stores.open import open_store
 from duetime.stores.sql.sqlite import commit_watch as watch
 from duetime.stores.sql.sqlite.commit_watch import LogFileEvents

@@ -49,7 +49,11 @@ CREATE TABLE IF NOT EXISTS {jobs} (
     progress_note longtext,
     result_ttl bigint,
     failure_ttl bigint,
+    headers longtext,
     gate varchar(350),
+    error_type varchar(200),
+    fingerprint varchar(16),
+    secret longtext,
     -- No column of an index can say that another is not NULL.
     gated tinyint AS (CASE WHEN state = 'pending' AND waits = 0 AND gate IS NOT NULL THEN 1 END) VIRTUAL
         COMMENT 'Whether it waits at a gate.',
@@ -83,6 +87,8 @@ CREATE TABLE IF NOT EXISTS {attempts} (
     outcome varchar(20) NOT NULL,
     error longtext,
     traceback longtext,
+    error_type varchar(200),
+    fingerprint varchar(16),
     PRIMARY KEY (job_id, fence)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
@@ -197,9 +203,33 @@ CREATE TABLE IF NOT EXISTS {audit} (
     at bigint NOT NULL,
     who longtext,
     verb varchar(20) NOT NULL,
-    target varchar(200) NOT NULL,
+    target varchar(220) NOT NULL,
     detail longtext,
-    KEY {audit}_target (target, at)
+    KEY {audit}_target (target, at),
+    KEY {audit}_time (at)
+) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
+
+CREATE TABLE IF NOT EXISTS {tasks} (
+    name varchar(200) NOT NULL PRIMARY KEY,
+    queue varchar(200) NOT NULL,
+    options longtext NOT NULL,
+    argument_schema longtext NOT NULL,
+    announced_at bigint NOT NULL
+) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
+
+CREATE TABLE IF NOT EXISTS {credentials} (
+    id varchar(64) NOT NULL PRIMARY KEY,
+    kind varchar(20) NOT NULL,
+    digest varchar(64) NOT NULL,
+    name longtext NOT NULL,
+    role varchar(20) NOT NULL,
+    queues longtext,
+    parent varchar(64),
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    used_at bigint,
+    revoked_at bigint,
+    UNIQUE KEY {credentials}_digest (digest)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
 -- What processes tell each other: each writes to one of a few rows, over what it has told before.

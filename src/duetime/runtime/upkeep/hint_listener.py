@@ -6,7 +6,8 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from duetime.runtime.service import POLL_CHANGES, SMALL_FLEET, Service, ServiceHealth, WorkerContext
+from duetime.runtime.pacing import POLL_CHANGES, SMALL_FLEET
+from duetime.runtime.service import Service, ServiceHealth, WorkerContext
 from duetime.stores.base import Hint, Store
 
 _FIRST_LOOK_DELAY = 0.01

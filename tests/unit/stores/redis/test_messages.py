@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from duetime.stores.redis.rows import read_answer
+from duetime.stores.redis.messages import read_answer
 
 GOOD = "\N{SNOWMAN}" * 100
 

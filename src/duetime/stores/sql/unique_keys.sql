@@ -20,10 +20,11 @@ FROM {each rows: id text, task text, unique_key text} AS r
 UPDATE {jobs} SET
     payload = r.payload, due_at = coalesce(r.due_at, {now} + r.delay), queue = r.queue, priority = r.priority,
     on_crash = r.on_crash, retries = r.retries, timeout = r.timeout, failures = 0, crashes = 0, blames = 0,
-    error = NULL, traceback = NULL, reason = NULL, progress = NULL, progress_note = NULL,
+    error = NULL, traceback = NULL, error_type = NULL, fingerprint = NULL, reason = NULL, progress = NULL, progress_note = NULL,
     keep_key = r.keep_key, key_until = {now} + r.key_period, parent = r.parent, tags = r.tags,
     expires_at = coalesce(r.expires_at, coalesce(r.due_at, {now} + r.delay) + r.expires),
-    callbacks = r.callbacks, result_ttl = r.result_ttl, failure_ttl = r.failure_ttl, gate = r.gate
+    callbacks = r.callbacks, result_ttl = r.result_ttl, failure_ttl = r.failure_ttl, gate = r.gate,
+    headers = r.headers, secret = r.secret
 FROM {each rows: new_job} AS r
 WHERE {named} AND CASE WHEN {jobs}.state = 'pending' AND {jobs}.key_held = 1 THEN true ELSE false END
 RETURNING {jobs}.id

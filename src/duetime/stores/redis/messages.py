@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry, read_detail
+from duetime.model.announced import StoredTask
+from duetime.model.audit import ITSELF, AuditEntry, Noted, StoredAuditEntry, read_detail
 from duetime.model.job import JobTerms, NewJob, Token, join_tags
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
@@ -28,11 +29,11 @@ from duetime.stores.base import ClaimRequest
 from duetime.stores.base.jobs import read_progress
 
 NamedValues = dict[str, Any]
-T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command)
+T = TypeVar("T", StoredJob, StoredSchedule, StoredAttempt, Command, StoredTask)
 
 EXTRAS: Final = (
     "failures", "crashes", "blames", "on_crash", "retries", "timeout", "schedule", "occurrence", "cancel_requested_at",
-    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "gate",
+    "unique_key", "tags", "parent", "callbacks", "expires_at", "result_ttl", "failure_ttl", "headers", "gate",
 )  # fmt: skip
 """The columns of a job that share one field, in the order in which they end a claim."""
 
@@ -172,6 +173,11 @@ def entry_fields(noted: AuditEntry) -> NamedValues:
     return {"id": noted.id, "who": noted.who, "verb": noted.verb, "target": noted.target, "detail": detail}
 
 
+def noted_fields(noted: Noted, ids: Iterable[str]) -> dict[str, NamedValues] | None:
+    """Name what is to be noted of each of some things that is changed; `None` for nothing."""
+    return {one: entry_fields(noted[one]) for one in ids if one in noted} or None
+
+
 def read_entry(row: Sequence[Any]) -> StoredAuditEntry:
     """Build a record from the columns of an entry."""
     entry_id, at, who, verb, target, detail = row
@@ -250,7 +256,15 @@ def success_words(changes: Iterable[Settlement]) -> list[object]:
 _SETTLEMENT_FIELDS: Final = (
     "state", "started_at", "finished_at", "due_at", "failures", "crashes", "blames", "attempt", "ended_at", "worker",
 )  # fmt: skip
-_SETTLEMENT_TEXTS: Final = ("result", "result_error", "error", "traceback", "reason")
+_SETTLEMENT_TEXTS: Final = (
+    "result",
+    "result_error",
+    "error",
+    "traceback",
+    "error_type",
+    "fingerprint",
+    "reason",
+)
 
 
 def settlement_fields(change: Settlement) -> NamedValues:

@@ -1,12 +1,12 @@
 -- Jobs that were edited by hand: they are left out of lists, and looked at again later, since they may be mended.
 
-local asides = {}
+local unreadable = {}
 
 -- How long a job that could not be read is left alone.
 local LOOK_AGAIN_AFTER = 60 * 1000000
 
 -- Return some of the jobs that were not looked at for a while.
-function asides.due(most)
+function unreadable.due(most)
   return up_to(key('aside'), now - LOOK_AGAIN_AFTER, most)
 end
 
@@ -31,7 +31,7 @@ local function reconsider(id)
 end
 
 verb('reconsider', FREES, function(asked)
-  for _, id in ipairs(asides.due(asked.most)) do reconsider(id) end
+  for _, id in ipairs(unreadable.due(asked.most)) do reconsider(id) end
 end)
 
 verb('aside', READS, function()

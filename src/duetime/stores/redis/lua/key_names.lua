@@ -1,4 +1,5 @@
--- Keys and what is read from them. docs/reference/redis.md tells what is under each key.
+-- How keys are named and read. docs/reference/redis.md tells what is under each; the lists of jobs are in indexes.lua, the
+-- fields of a job in rows.lua.
 
 -- Set for each call: functions run one at a time. `moment` is the time as text, which saves Redis the conversion.
 local ns, now, moment

@@ -15,10 +15,10 @@ from duetime.model.time import SECOND
 from duetime.stores.base import JobFilter
 from duetime.stores.open import open_store
 from duetime.stores.sql.driver import Query, Row, Script, play
-from duetime.stores.sql.keys import KeyedPlacement, place
 from duetime.stores.sql.sqlite.dialect import SQLITE
 from duetime.stores.sql.statements.loader import load
 from duetime.stores.sql.store import SqlStore
+from duetime.stores.sql.unique_keys import KeyedPlacement, place
 from duetime.testing import FakeClock
 from duetime.testing.conformance.kit import finish, hire, job, put, read, take_one
 

@@ -1,6 +1,6 @@
--- What comes next.
+-- When the next job falls due.
 
-local looks = {}
+local next_due = {}
 
 -- How many at gates are looked at, the next ones by due time.
 local NEAR = 100
@@ -32,12 +32,12 @@ local function first_gated(served, tasks)
 end
 
 -- Whether a queue is limited or a job waits at a gate.
-function looks.limited()
+function next_due.limited()
   return redis.call('EXISTS', key('limited'), key('gated')) > 0
 end
 
 -- Return when the next job falls due that no limit applies to.
-function looks.next_job(names, tasks)
+function next_due.job(names, tasks)
   local first
   for _, queue in ipairs(names) do
     if queues.open(queue) then first = earlier(first, first_in(queue, tasks)) end
@@ -52,5 +52,5 @@ verb('next_due', READS, function(asked)
   for _, queue in ipairs(asked.queues) do
     if queues.limited(queue) and not queues.paused(queue) then later = earlier(later, first_in(queue, tasks, now)) end
   end
-  return reply({due_at = looks.next_job(asked.queues, tasks), limited_at = later, limited = looks.limited()})
+  return reply({due_at = next_due.job(asked.queues, tasks), limited_at = later, limited = next_due.limited()})
 end)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from duetime.model.queues import MOST_COUNTED, stranded
 from duetime.model.stored import LiveWorkers
 from duetime.model.text import short_list
-from duetime.runtime.service import WATCH_QUEUES, Service, WorkerContext
+from duetime.runtime.pacing import WATCH_QUEUES
+from duetime.runtime.service import Service, WorkerContext
 
 log = logging.getLogger("duetime.worker")
 
