@@ -12,12 +12,8 @@ from duetime.errors import StoreLost
 from duetime.model.job import JobId
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId, WorkerStats
-from duetime.runtime.events import Events
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.running.children.process import ChildPool
-from duetime.runtime.running.executor import Middleware
-from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.job_locks import MakeLock
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.service import ServiceHealth
 from duetime.runtime.upkeep.commands import AnyTask
@@ -38,48 +34,25 @@ class WorkerGroup:
     def __init__(
         self,
         parts: Sequence[Store],
-        handlers: Mapping[str, Handler],
+        make_worker: Callable[..., Worker],
         options: WorkerOptions,
         *,
-        make_lock: MakeLock,
-        make_worker: type[Worker] = Worker,
-        middleware: Sequence[Middleware] = (),
-        events: Events | None = None,
         declared: Declarations | None = None,
         where: Callable[[], str] = lambda: "a store",
     ) -> None:
         """The last part is the one with schedules and transactions, and its worker the one that tells of itself."""
-        events = Events() if events is None else events
         *others, last = parts
 
         def name(number: int) -> Callable[[], str]:
             return lambda: f"part {number} of {len(parts)} of {where()}"
 
-        self._lead = make_worker(
-            last,
-            handlers,
-            options,
-            make_lock=make_lock,
-            middleware=middleware,
-            events=events,
-            declared=declared,
-            where=name(len(parts)),
-        )
+        self._lead = lead = make_worker(last, options=options, declared=declared, where=name(len(parts)))
         unscheduled = replace(options, schedules=False)
         more = [
-            make_worker(
-                part,
-                handlers,
-                unscheduled,
-                make_lock=make_lock,
-                middleware=middleware,
-                events=events,
-                where=name(number),
-                lead=self._lead,
-            )
+            make_worker(part, options=unscheduled, where=name(number), lead=lead)
             for number, part in enumerate(others, 1)
         ]
-        self._workers = (self._lead, *more)
+        self._workers = (lead, *more)
         for worker in self._workers:
             worker.whole = self
         self._looks: dict[Worker, int] = {}

@@ -93,16 +93,17 @@ async def open_worker(scheduler: Scheduler, options: WorkerOptions) -> AsyncGene
 def _make_worker(scheduler: Scheduler, options: WorkerOptions) -> Worker | WorkerGroup:
     """Return a worker for all parts of the store; one that only fires schedules needs no more than the last."""
     parts = scheduler.store.parts if options.jobs else scheduler.store.parts[-1:]
-    settings: dict[str, Any] = {
-        "make_lock": scheduler.lock,
-        "middleware": scheduler.wrapping,
-        "events": scheduler.events,
-        "declared": scheduler.declared,
-        "where": partial(redact, scheduler.url),
-    }
+    make = partial(
+        scheduler.make_worker,
+        handlers=scheduler.tasks,
+        make_lock=scheduler.lock,
+        middleware=scheduler.wrapping,
+        events=scheduler.events,
+    )
+    declared, where = scheduler.declared, partial(redact, scheduler.url)
     if len(parts) == 1:
-        return scheduler.make_worker(parts[0], scheduler.tasks, options, **settings)
-    return WorkerGroup(parts, scheduler.tasks, options, make_worker=scheduler.make_worker, **settings)
+        return make(parts[0], options=options, declared=declared, where=where)
+    return WorkerGroup(parts, make, options, declared=declared, where=where)
 
 
 def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:

@@ -17,7 +17,7 @@ from duetime.runtime.worker_group import WorkerGroup
 class Member:
     """A worker of a group, that notes what it is told."""
 
-    def __init__(self, store: str, handlers: object, options: WorkerOptions, **settings: Any) -> None:
+    def __init__(self, store: str, *, options: WorkerOptions, **settings: Any) -> None:
         self.name, self.options, self.lead = store, options, settings.get("lead")
         self.slots = Slots(1, {}) if self.lead is None else self.lead.slots.share()
         self.whole: object = None
@@ -54,17 +54,11 @@ def group_of(*parts: str) -> tuple[WorkerGroup, list[Member]]:
     """A group, and its workers from near to far."""
     made: list[Member] = []
 
-    def make(store: str, *args: Any, **settings: Any) -> Member:
-        made.append(Member(store, *args, **settings))
+    def make(store: str, **settings: Any) -> Any:
+        made.append(Member(store, **settings))
         return made[-1]
 
-    group = WorkerGroup(
-        cast("Any", parts),
-        {},
-        WorkerOptions(),
-        make_lock=cast("Any", None),
-        make_worker=cast("type[Worker]", make),
-    )
+    group = WorkerGroup(cast("Any", parts), make, WorkerOptions())
     return group, sorted(made, key=lambda member: parts.index(member.name))
 
 

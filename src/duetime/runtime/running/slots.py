@@ -27,7 +27,7 @@ class _Taken:
 
     starts: int | None
     """How many more jobs may start in all."""
-    running: int = 0
+    slots: int = 0
     children: int = 0
     by_queue: Counter[str] = field(default_factory=Counter[str])
     """What runs of the queues that have a limit."""
@@ -46,7 +46,7 @@ class Slots:
     ) -> None:
         """`starts`: how many jobs may start in all, one after the other; `None` for any number."""
         self.total = total
-        self._taken = _Taken(starts)
+        self._shared = _Taken(starts)
         self.on_last: Callable[[], object] = lambda: None
         """Called when the last job that may start takes its slot."""
         self.on_left_over: Callable[[], object] = lambda: None
@@ -63,38 +63,33 @@ class Slots:
     @property
     def free(self) -> int:
         """How many more jobs may start at once; one is left to each who is before us in the line."""
-        free, line = self._left_in_all, self._taken.line
-        if not line:
-            return free
-        ahead = line.index(self) if self in line else len(line)
-        return max(0, free - ahead)
-
-    @property
-    def _left_in_all(self) -> int:
-        free, starts = self.total - self._taken.running, self._taken.starts
-        return free if starts is None else min(free, starts)
+        shared, line = self._shared, self._shared.line
+        free = self.total - shared.slots
+        if shared.starts is not None:
+            free = min(free, shared.starts)
+        return max(0, free - (line.index(self) if self in line else len(line))) if line else free
 
     def line_up(self) -> None:
         """Have a slot left for us, because none was free."""
-        if self not in self._taken.line:
-            self._taken.line.append(self)
+        if self not in self._shared.line:
+            self._shared.line.append(self)
 
     def leave_line(self) -> None:
         """Leave all to the others again, because we have looked."""
-        if self in self._taken.line:
-            self._taken.line.remove(self)
-            if self._taken.line and self._left_in_all:
+        if self in self._shared.line:
+            self._shared.line.remove(self)
+            if self._shared.line and self._shared.slots < self.total:
                 self.on_left_over()
 
     @property
     def next_in_line(self) -> Slots | None:
         """Who has waited for the longest time."""
-        return next(iter(self._taken.line), None)
+        return next(iter(self._shared.line), None)
 
     @property
     def starts(self) -> int | None:
         """How many more jobs may start in all; `None` for any number."""
-        return self._taken.starts
+        return self._shared.starts
 
     @property
     def only_total(self) -> bool:
@@ -104,17 +99,17 @@ class Slots:
     @property
     def taken(self) -> int:
         """How many jobs run."""
-        return self._taken.running
+        return self._shared.slots
 
     @property
     def children_free(self) -> int:
         """How many more jobs may start in child processes."""
-        return min(self.free, self._children - self._taken.children)
+        return min(self.free, self._children - self._shared.children)
 
     def room(self, queue: str) -> int:
         """How many more jobs of a queue may start."""
         limit = self._limits.get(queue)
-        return self.free if limit is None else min(self.free, limit - self._taken.by_queue[queue])
+        return self.free if limit is None else min(self.free, limit - self._shared.by_queue[queue])
 
     def any_full(self, queues: Sequence[str]) -> bool:
         """Whether no more jobs of one of the queues may start."""
@@ -123,7 +118,7 @@ class Slots:
     def left(self, queue: str) -> int | None:
         """How many more jobs of a queue its own limit lets run; `None` where it has none."""
         limit = self._limits.get(queue)
-        return None if limit is None else limit - self._taken.by_queue[queue]
+        return None if limit is None else limit - self._shared.by_queue[queue]
 
     def take(self, claim: Claim) -> bool:
         """Fill a slot; False when none is free for the claim."""
@@ -131,26 +126,26 @@ class Slots:
             return False
         if claim.task in self.cpu_tasks and self.children_free <= 0:
             return False
-        taken = self._taken
-        taken.running += 1
+        shared = self._shared
+        shared.slots += 1
         if claim.queue in self._limits:
-            taken.by_queue[claim.queue] += 1
+            shared.by_queue[claim.queue] += 1
         if claim.task in self.cpu_tasks:
-            taken.children += 1
-        if taken.starts is not None:
-            taken.starts -= 1
-            if not taken.starts:
+            shared.children += 1
+        if shared.starts is not None:
+            shared.starts -= 1
+            if not shared.starts:
                 self.on_last()
         return True
 
     def give_back(self, claim: Claim) -> None:
         """Free a slot."""
-        taken = self._taken
-        taken.running -= 1
+        shared = self._shared
+        shared.slots -= 1
         if claim.queue in self._limits:
-            taken.by_queue[claim.queue] -= 1
+            shared.by_queue[claim.queue] -= 1
         if claim.task in self.cpu_tasks:
-            taken.children -= 1
+            shared.children -= 1
 
 
 class RunSpeed:

@@ -44,14 +44,14 @@ class RedisEnqueuing(RedisStorePart):
                 f"{len(jobs):,} jobs are too many for one call: Redis stores up to {MOST_JOBS:,} of them or none, and serves "
                 "no one else meanwhile; enqueue them in several calls"
             )
-        if not jobs:
+        if not jobs and not entries:
             return []
         hints, since = _hints_if_due_soon(jobs)
         write = partial(
             self._calls.write, "enqueue", hints=hints, since=since, rows=len(jobs), repeatable=True
         )
         noted = [entry_fields(entry) for entry in entries]
-        if (alike := alike_jobs_fields(jobs)) is not None:
+        if jobs and (alike := alike_jobs_fields(jobs)) is not None:
             await write({"alike": alike, "entries": noted})
             return [job.id for job in jobs]
         now, holders = 0, dict[JobId, KeyHolder]()

@@ -55,7 +55,7 @@ class SqlEnqueue(SqlSubject):
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId]:
         """Store all jobs and entries or none, and hint the workers, or have the commit of `tx` hint them."""
-        if not jobs:
+        if not jobs and not entries:
             return []
         if tx is not None:
             borrowed = self._driver.borrow(tx)

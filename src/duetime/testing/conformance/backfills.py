@@ -294,6 +294,12 @@ class TestEntries(StoreSuite):
             before = page[-1].id
         assert pages == [row.id for row in read]
 
+    async def test_an_entry_is_kept_also_without_a_job(self, store: Store) -> None:
+        entry = AuditEntry(verb="edit", target="s1", who="test")
+        for _ in range(2):
+            assert await store.enqueue([], entries=[entry]) == []
+        assert [kept.id for kept in await store.entries("s1", limit=9)] == [entry.id]
+
     async def test_an_entry_is_kept_once(self, store: Store) -> None:
         noted = entry()
         await note(store, noted)
