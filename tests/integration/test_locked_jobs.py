@@ -14,7 +14,8 @@ import pytest
 
 from duetime import Event, Job, Scheduler, current_job
 from duetime.errors import JobFailed, LockMisused, StoreUnavailable
-from duetime.locks import Attempt, StoreLock, open_lock
+from duetime.locks import Attempt, open_lock
+from duetime.locks.stored import StoreLock
 from duetime.model.job import JobEdit
 from duetime.model.states import State
 from duetime.model.stored import StoredJob

@@ -11,7 +11,8 @@ from typing import Protocol
 
 import pytest
 
-from duetime.locks import DistributedLock, FileLock, open_lock
+from duetime.locks import DistributedLock, open_lock
+from duetime.locks.file import FileLock
 from tests.integration import lock_process
 
 ROUNDS = 100

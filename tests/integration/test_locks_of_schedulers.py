@@ -25,7 +25,9 @@ async def test_a_lock_of_a_scheduler_is_the_one_that_its_url_names(store_url: st
         [successor] = await scheduler.locks.list()
         assert successor.fence > owner.fence
     # Closed with the scheduler, and open again with the next use.
+    assert await scheduler.locks.cleanup() == 0
     assert await scheduler.locks.release("reindex")
+    assert await scheduler.locks.cleanup() == 1
     # Else it is renewed in ten seconds, by a connection that no one closes.
     assert not await asyncio.to_thread(left_behind.renew)
     await scheduler.locks.close()

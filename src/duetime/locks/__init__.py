@@ -3,17 +3,6 @@
 from __future__ import annotations
 
 from duetime.locks.base import Attempt, BlockingLock, DistributedLock, LockOwner
-from duetime.locks.file import FileLock
 from duetime.locks.open import open_lock
-from duetime.locks.stored import StoredLocks, StoreLock
 
-__all__ = [
-    "Attempt",
-    "BlockingLock",
-    "DistributedLock",
-    "FileLock",
-    "LockOwner",
-    "StoreLock",
-    "StoredLocks",
-    "open_lock",
-]
+__all__ = ["Attempt", "BlockingLock", "DistributedLock", "LockOwner", "open_lock"]

@@ -40,6 +40,10 @@ class StoredLocks:
         store = (await self.reach()).store
         return bool([await store.release_lock(name, token=found.token) for found in await store.locks(name)])
 
+    async def cleanup(self) -> int:
+        """Remove what is kept of locks that no one holds, and return how many that were."""
+        return await (await self.reach()).store.forget_locks()
+
     async def reach(self) -> _OpenStore:
         """Return the store that is open in this event loop; it is closed with the loop."""
         loop = asyncio.get_running_loop()
@@ -170,7 +174,7 @@ class StoreLock(DistributedLock):
 
     async def cleanup(self) -> int:
         """Remove what no one holds."""
-        return await (await self._locks.reach()).store.forget_locks()
+        return await self._locks.cleanup()
 
     async def await_release(self, *, longest: float) -> None:
         """Wait for a hint."""
