@@ -15,7 +15,7 @@ from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, s
 from duetime.model.queues import Registry
 from duetime.model.text import check_name, counted
 from duetime.model.time import describe_duration
-from duetime.scheduler.explanations import stranded_jobs
+from duetime.scheduler.explanations import unserved_jobs
 from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
@@ -47,7 +47,7 @@ async def list_queues(scheduler: Scheduler) -> Answer:
     return Answer(
         values=[_queue_values(queue) for queue in found],
         lines=table_or("no queues", head, (_queue_row(queue, now) for queue in found)),
-        notes=map(str, await stranded_jobs(scheduler.store)),
+        notes=map(str, await unserved_jobs(scheduler.store)),
     )
 
 

@@ -75,7 +75,7 @@ class DueJobs(NamedTuple):
     jobs: int
 
 
-class StrandedJobs(NamedTuple):
+class UnservedJobs(NamedTuple):
     """Due jobs that no worker will take."""
 
     why: str
@@ -93,7 +93,7 @@ MOST_COUNTED = 100
 """How many due jobs of a queue are looked at for those that no worker will take."""
 
 
-def stranded(due: Iterable[DueJobs], fleet: LiveWorkers) -> list[StrandedJobs]:
+def unserved(due: Iterable[DueJobs], fleet: LiveWorkers) -> list[UnservedJobs]:
     """Return what no worker will take: none serves its queue, or none that does knows its task."""
     counts = Counter[str]()
     for one in due:
@@ -101,7 +101,7 @@ def stranded(due: Iterable[DueJobs], fleet: LiveWorkers) -> list[StrandedJobs]:
             counts[f"no worker serves queue {one.queue}"] += one.jobs
         elif not any(one.task in worker.tasks for worker in serving):
             counts[f"no worker of queue {one.queue} knows task {one.task}"] += one.jobs
-    return [StrandedJobs(*found) for found in counts.items()]
+    return [UnservedJobs(*found) for found in counts.items()]
 
 
 class QueueCensus(NamedTuple):

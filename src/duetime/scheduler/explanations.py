@@ -20,7 +20,7 @@ from duetime.model.explain.job import job_explanation
 from duetime.model.explain.schedule import MOST_TOLD, schedule_explanation, was_made
 from duetime.model.explain.worker import worker_explanation
 from duetime.model.job import JobId
-from duetime.model.queues import MOST_COUNTED, StrandedJobs, stranded
+from duetime.model.queues import MOST_COUNTED, UnservedJobs, unserved
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored import (
     LiveWorkers,
@@ -94,7 +94,7 @@ async def explain_worker(store: Store, worker_id: WorkerId) -> WorkerExplanation
     facts = WorkerFacts(
         now=await store.now(),
         workers=workers,
-        told=find_worker(workers, worker_id),
+        subject=find_worker(workers, worker_id),
         commands=await store.commands_of(worker_id, limit=_MOST_COMMANDS),
         queues=await store.queues(),
     )
@@ -229,15 +229,15 @@ def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> 
     return None
 
 
-async def stranded_jobs(store: Store) -> list[StrandedJobs]:
+async def unserved_jobs(store: Store) -> list[UnservedJobs]:
     """Return due jobs that no worker will take; a bounded number of them is looked at."""
     due = await store.due_jobs(most=MOST_COUNTED)
-    return stranded(due, LiveWorkers.of(await store.workers()) if due else LiveWorkers())
+    return unserved(due, LiveWorkers.of(await store.workers()) if due else LiveWorkers())
 
 
 async def check_queues(store: Store) -> DoctorCheck:
     """Tell whether there are workers for the jobs that are due."""
-    found = await stranded_jobs(store)
+    found = await unserved_jobs(store)
     return DoctorCheck.of(
         "queues",
         not found,

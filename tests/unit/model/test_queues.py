@@ -13,7 +13,7 @@ from duetime.model.queues import (
     StateCount,
     count_by_registry,
     registry_of,
-    stranded,
+    unserved,
 )
 from duetime.model.states import State
 from duetime.model.stored import LiveWorkers
@@ -90,12 +90,12 @@ def test_jobs_are_stranded_where_no_worker_serves_the_queue_or_none_that_does_kn
         DueJobs("bulk", "send", 2),
         DueJobs("mail", "send", 9),
     ]
-    assert [str(found) for found in stranded(due, fleet)] == [
+    assert [str(found) for found in unserved(due, fleet)] == [
         "1 due job waits, and no worker of queue default knows task send",
         "3 due jobs wait, and no worker serves queue bulk",
     ]
 
 
-def test_of_very_many_stranded_jobs_it_is_said_that_there_may_be_more() -> None:
-    [found] = stranded([DueJobs("default", "report", MOST_COUNTED)], LiveWorkers())
+def test_of_very_many_unserved_jobs_it_is_said_that_there_may_be_more() -> None:
+    [found] = unserved([DueJobs("default", "report", MOST_COUNTED)], LiveWorkers())
     assert str(found) == f"{MOST_COUNTED} due jobs or more wait, and no worker serves queue default"

@@ -183,7 +183,7 @@ class JobFacts(Situation):
 class WorkerFacts(Situation):
     """Everything a store knows that bears on one worker."""
 
-    told: StoredWorker
+    subject: StoredWorker
     commands: Sequence[Command] = ()
     """The last ones, newest first."""
     queues: Sequence[StoredQueue] = ()

@@ -16,7 +16,7 @@ _LONG_LAG: Final[Micros] = SECOND
 
 def worker_story(facts: WorkerFacts) -> Iterator[Sentence]:
     """Yield what happened, in the order of time."""
-    worker = facts.told
+    worker = facts.subject
     work = "runs no jobs"
     if worker.queues:
         places, tasks = counted(worker.slots, "slot"), counted(len(worker.tasks), "task")
@@ -40,13 +40,13 @@ def _command(command: Command) -> str:
 
 
 def _work(facts: WorkerFacts) -> str:
-    stats = facts.told.stats
+    stats = facts.subject.stats
     return f"{counted(stats.done, 'job')}, of which {stats.failed:,} failed"
 
 
 def worker_hindrances(facts: WorkerFacts) -> Iterator[str]:
     """Yield how a worker stands, and everything that keeps it from taking jobs."""
-    worker, stats = facts.told, facts.told.stats
+    worker, stats = facts.subject, facts.subject.stats
     if worker.state == "dead":
         yield "It counts as dead: its lease ran out, or its process is gone. Others take over its jobs."
     if worker.state != "alive":

@@ -14,6 +14,7 @@ from duetime.model.secrets import MASK, RESULT, is_secret, secret_texts, without
 from duetime.model.text import MAX_DEPTH, beyond_bounds
 from duetime.runtime.codec.json_values import (
     ENCODE_ERRORS,
+    STORABLE_TYPES,
     custom_types,
     encode_in_order,
     encode_json,
@@ -172,8 +173,7 @@ class Arguments:
     def _unusable(self, why: str) -> InvalidTask:
         return InvalidTask(
             f"the parameters of {self._task}{self._signature} cannot be rebuilt from JSON: {why}. "
-            "Use JSON types, dataclasses, pydantic models, msgspec structs, dates, UUID, Decimal, paths or enums, "
-            "or leave out the annotation"
+            f"Use {STORABLE_TYPES}, or leave out the annotation"
         )
 
     def _unfit(self, given: msgspec.Struct, problem: str) -> InvalidArguments:

@@ -16,6 +16,9 @@ from duetime.model.text import MAX_DIGITS, TOO_DEEP, TOO_LONG, shown
 ENCODE_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 """What encoding raises for what cannot be written as JSON."""
 
+STORABLE_TYPES: Final = (
+    "JSON types, dataclasses, pydantic models, msgspec structs, dates, UUID, Decimal, paths or enums"
+)
 _MOST_PROBLEMS = 3
 """How many of the problems of a model an error names."""
 

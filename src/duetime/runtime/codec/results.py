@@ -16,6 +16,7 @@ from duetime.model.text import beyond_bounds
 from duetime.runtime.codec.arguments import MAX_PAYLOAD
 from duetime.runtime.codec.json_values import (
     ENCODE_ERRORS,
+    STORABLE_TYPES,
     custom_types,
     encode_json,
     encode_problem,
@@ -70,8 +71,7 @@ def check_result_type(function: Callable[..., Any], *, task: str) -> None:
         if not _may_be_stored(cls):
             raise InvalidTask(
                 f"{task}{inspect.signature(function)} returns {cls.__module__}.{cls.__qualname__}, which can never be "
-                "stored as JSON. Return JSON types, dataclasses, pydantic models, msgspec structs, dates, UUID, Decimal, "
-                "paths or enums, or nothing; with result_ttl=0 no result is stored"
+                f"stored as JSON. Return {STORABLE_TYPES}, or nothing; with result_ttl=0 no result is stored"
             )
 
 

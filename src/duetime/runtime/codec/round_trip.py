@@ -24,12 +24,8 @@ def find_nan(value: object, path: str) -> str | None:
     """Return where among built-in values NaN or infinity is, which the encoder writes as null."""
     if isinstance(value, float):
         return None if math.isfinite(value) else path
-    children: list[tuple[str, object]] = []
-    if isinstance(value, dict):
-        children = [(f"{path}.{key}", item) for key, item in cast("dict[object, object]", value).items()]
-    elif isinstance(value, (list, tuple)):
-        children = [(f"{path}[{i}]", item) for i, item in enumerate(cast("list[object]", value))]
-    return next((found for where, item in children if (found := find_nan(item, where)) is not None), None)
+    found = (find_nan(item, where) for where, item, _ in _pairs(value, value, path))
+    return next((place for place in found if place is not None), None)
 
 
 def change_finders(kind: Any) -> Iterator[FindChange]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from duetime.model.queues import MOST_COUNTED, stranded
+from duetime.model.queues import MOST_COUNTED, unserved
 from duetime.model.stored import LiveWorkers
 from duetime.model.text import short_list
 from duetime.runtime.pacing import WATCH_QUEUES
@@ -42,7 +42,7 @@ class QueueWatch(Service):
                     "no worker serves queue %s, which this one leaves out: %s", queue, short_list(names)
                 )
         self._left_out = {}
-        found = stranded(others, fleet)
+        found = unserved(others, fleet)
         for one in found:
             if one.why not in self._known:
                 log.warning("%s", one)

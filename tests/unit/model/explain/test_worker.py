@@ -34,7 +34,7 @@ STOP_JOB = replace(
 
 def told(worker: Any = BUSY, **facts: Any) -> list[tuple[int | None, str]]:
     """What is told, with how many seconds ago it was."""
-    lines = worker_explanation(WorkerFacts(now=NOW, workers=[worker], told=worker, **facts))
+    lines = worker_explanation(WorkerFacts(now=NOW, workers=[worker], subject=worker, **facts))
     return [(None if at is None else (NOW - at) // SECOND, text) for at, text in lines]
 
 

@@ -96,13 +96,15 @@ def plain_cursor(connection: sqlite3.Connection) -> sqlite3.Cursor:
 
 
 def become_writer(
-    connection: sqlite3.Connection, *, timeout: float, look: Callable[[], object] = int
+    connection: sqlite3.Connection, *, timeout: float, look: Callable[[], object] = lambda: None
 ) -> None:
     """Begin a transaction that is the one writer, or raise `StoreUnavailable`."""
     wait_to_write(partial(connection.execute, "BEGIN IMMEDIATE"), timeout=timeout, look=look)
 
 
-def wait_to_write(execute: Callable[[], T], *, timeout: float, look: Callable[[], object] = int) -> T:
+def wait_to_write(
+    execute: Callable[[], T], *, timeout: float, look: Callable[[], object] = lambda: None
+) -> T:
     """Do something as soon as no other connection is in the way; raise `StoreUnavailable` after a time.
 
     `look` is called once, when it has waited for about a second.
@@ -171,7 +173,9 @@ class ConnectionThread:
         """`look` is called before each answer; if it raises `StoreLost`, that is the answer. `tell` gives hints."""
         self._connect = connect
         self._path = path
-        self._warn: Callable[[], object] = int if path is None else partial(warn_of_own_transaction, path)
+        self._warn: Callable[[], object] = (
+            (lambda: None) if path is None else partial(warn_of_own_transaction, path)
+        )
         self._look = look
         self._tell = tell
         self._pid = os.getpid()
