@@ -80,6 +80,7 @@ format: $(INSTALLED) ## Format, and fix what can be fixed
 docs: $(INSTALLED) ## Write the generated pages of docs/ anew
 	$(BIN)/python -m tools.failure_modes
 	$(BIN)/python -m tools.tables
+	$(BIN)/python -m tools.openapi
 
 terminal: $(INSTALLED) ## Draw the picture of a terminal anew, from a run
 	$(BIN)/python -m tools.terminal

@@ -10,8 +10,9 @@ DuetimeError
 ├── JobError
 │   ├── JobNotFound (LookupError)  KeyTaken  JobActive  JobEnded  ClaimLost  TransactionMisused (RuntimeError)
 │   └── JobFailed  JobCancelled  JobSkipped  ResultExpired  ResultNotStored  ResultUnreadable
-├── ScheduleNotFound (LookupError)  NothingToSkip (LookupError)
+├── ScheduleNotFound (LookupError)  NothingToSkip (LookupError)  ScheduleChanged
 ├── LockError ── LockNotAcquired (TimeoutError)  LockLost  LockMisused (RuntimeError)
+├── TokenNotFound (LookupError)
 ├── WorkerError ── WorkerNotFound (LookupError)  WorkerGone
 ├── StoreError
 │   ├── StoreUnavailable  SchemaMismatch  StoreMoved  Unsupported
@@ -184,6 +185,14 @@ class ScheduleNotFound(DuetimeError, LookupError):
 
 class NothingToSkip(DuetimeError, LookupError):
     """The schedule has ended or stands still, so that nothing of it is about to run."""
+
+
+class ScheduleChanged(DuetimeError):
+    """The schedule has been changed since it was read, so that the new change was not made."""
+
+
+class TokenNotFound(DuetimeError, LookupError):
+    """No token that is good has this name or id."""
 
 
 class WorkerError(DuetimeError):

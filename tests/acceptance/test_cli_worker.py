@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
+import socket
 import time
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.acceptance.kit import URL, duetime, from_json, until, worker
@@ -185,6 +188,32 @@ def test_workers_are_listed_and_told_by_the_name_that_they_were_given(folder: Pa
         assert duetime("workers", "stop", "mail", *URL).exit_code == 0
         assert (first.wait(20), second.wait(20), third.poll()) == (0, 0, None)
     assert duetime("workers", "show", "mail", *URL).exit_code == 0
+
+
+def test_a_worker_tells_over_http_whether_it_is_well(folder: Path) -> None:
+    with worker("--health-port", "0") as process:
+        address = until(process, "health: ").partition("health: ")[2].partition("/live")[0]
+        with httpx.Client(base_url=address) as probe:
+            for path in ("/live", "/ready"):
+                assert probe.get(path).json() == {"status": "ok"}
+                assert probe.head(path).status_code == 200
+            assert probe.get("/health/schedules").json() == {"overdue": []}
+            assert probe.get("/nothing").status_code == 404
+            assert probe.post("/live").status_code == 405
+        host, _, port = address.removeprefix("http://").partition(":")
+        assert host == "127.0.0.1"
+        for garbage in (b"\x00\xff\r\n\r\n", b"GET\r\n\r\n", b"A" * 100_000):
+            with (
+                socket.create_connection((host, int(port)), timeout=20) as line,
+                contextlib.suppress(OSError),
+            ):
+                line.sendall(garbage)
+                line.recv(1_000)
+        assert httpx.get(f"{address}/live").status_code == 200
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    refused = duetime("worker", "shop:scheduler", "--health-port", "0", "--processes", "2")
+    assert "start each with a port of its own" in refused.stderr
 
 
 def test_a_probe_tells_whether_a_worker_is_alive_here(folder: Path) -> None:

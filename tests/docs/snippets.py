@@ -28,7 +28,7 @@ import duetime.errors
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ("duetime", "pytest", "python")
-TYPED = ("docs/tutorial.md", "docs/how-to/fastapi.md")
+TYPED = ("docs/tutorial.md", "docs/how-to/fastapi.md", "docs/how-to/http-api.md")
 """The pages that show whole files and every command, in the order in which a reader types them."""
 # By name, so that the plugin of this very tree is taken, installed or not.
 PLUGIN = {"PYTEST_ADDOPTS": "-p no:duetime -p duetime.testing.plugin -p no:cacheprovider"}

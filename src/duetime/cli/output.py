@@ -122,7 +122,13 @@ class ExitCode(IntEnum):
     DATABASE = 4
 
 
-_NOT_FOUND = (errors.JobNotFound, errors.ScheduleNotFound, errors.UnknownTask, errors.WorkerNotFound)
+_NOT_FOUND = (
+    errors.JobNotFound,
+    errors.ScheduleNotFound,
+    errors.UnknownTask,
+    errors.WorkerNotFound,
+    errors.TokenNotFound,
+)
 _ERRORS_OF_CODE: dict[ExitCode, tuple[type[errors.DuetimeError], ...]] = {
     ExitCode.DATABASE: (errors.StoreError,),
     ExitCode.NOT_FOUND: _NOT_FOUND,

@@ -20,6 +20,7 @@ from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, s
 from duetime.cli.queues import queues
 from duetime.cli.schedules import schedules, upcoming_values
 from duetime.cli.tasks import tasks
+from duetime.cli.tokens import api, tokens
 from duetime.cli.top import top
 from duetime.cli.workers import scheduler, worker, workers
 from duetime.errors import DuetimeError
@@ -155,7 +156,22 @@ def main(*, debug: bool) -> None:
     logging.getLogger("duetime").addHandler(logging.NullHandler())
 
 
-_ON_JOBS = (worker, workers, scheduler, schedules, enqueue, jobs, explain, top, queues, locks, tasks, audit)
+_ON_JOBS = (
+    worker,
+    workers,
+    scheduler,
+    schedules,
+    enqueue,
+    jobs,
+    explain,
+    top,
+    queues,
+    locks,
+    tasks,
+    audit,
+    tokens,
+    api,
+)
 _ON_DATABASES = (prune, migrate, copy, reopen, uninstall, doctor)
 
 for command in (*_ON_JOBS, *_ON_DATABASES, cron, completion, demo):

@@ -30,13 +30,20 @@ from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import StoreUnavailable, WorkerGone, WorkerNotFound
 from duetime.model.stored import LiveWorkers
+from duetime.model.text import check_whole
 from duetime.model.urls import redact_text
 from duetime.runtime.identity import host_key, is_gone
 from duetime.runtime.options import worker_options
 from duetime.scheduler.records import CommandRecord, WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.supervisor import supervise
-from duetime.scheduler.worker_process import LogFormat, WorkerSettings, configure_logging, run_until_stopped
+from duetime.scheduler.worker_process import (
+    HealthAddress,
+    LogFormat,
+    WorkerSettings,
+    configure_logging,
+    run_until_stopped,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -250,6 +257,8 @@ def _worker_values(worker: WorkerRecord) -> dict[str, object]:
     return values
 
 
+_LAST_PORT = 65_535
+LOOPBACK = "127.0.0.1"
 _LEVELS = click.Choice(["debug", "info", "warning", "error"])
 _FORMATS = click.Choice(get_args(LogFormat))
 
@@ -300,6 +309,10 @@ def log_options(command: F) -> F:
     "--processes", type=int, default=1, help="How many processes work; those that die are replaced."
 )
 @click.option("--reload", is_flag=True, help="Start anew when a Python file below this folder changes.")
+@option("--health-port", "N", "Tell over HTTP, on this port, whether the process is well: /live, /ready.")
+@option(
+    "--health-host", "HOST", "The address for that; by default only this machine can ask.", default=LOOPBACK
+)
 @click.option("--no-schedules", is_flag=True, help="Run jobs, but leave schedules to other workers.")
 @click.option("--no-job-logs", is_flag=True, help="Do not keep what jobs log.")
 @log_options
@@ -311,6 +324,8 @@ def worker(
     no_job_logs: bool,
     processes: int,
     reload: bool,
+    health_port: int | None,
+    health_host: str,
     **given: Any,
 ) -> None:
     """Run due jobs and fire schedules until stopped.
@@ -325,7 +340,9 @@ def worker(
     \b
       duetime worker jobs:scheduler
       duetime worker jobs:scheduler --concurrency 20 --queue default --queue mail=5
+      duetime worker jobs:scheduler --health-port 8080
     """  # noqa: D301
+    health = _health_address(health_host, health_port, processes=processes)
     settings: dict[str, Any] = {"schedules": not no_schedules, "capture_logs": not no_job_logs}
     settings["queues"] = dict(map(_read_queue_limit, queues)) or None
     configure_logging(given.pop("log_level"), given.pop("log_format"))
@@ -335,7 +352,16 @@ def worker(
     code = supervise(processes, reload=reload)
     if code is not None:
         raise click.exceptions.Exit(code)
-    run_until_stopped(load_scheduler(target), cast("WorkerSettings", settings | given))
+    run_until_stopped(load_scheduler(target), cast("WorkerSettings", settings | given), health=health)
+
+
+def _health_address(host: str, port: int | None, *, processes: int) -> HealthAddress | None:
+    """Return where health is told; several processes cannot share a port."""
+    if port is None:
+        return None
+    if processes != 1:
+        raise CommandFailure("--health-port is for one process; start each with a port of its own")
+    return HealthAddress(host, check_whole(port, 0, _LAST_PORT, what="--health-port"))
 
 
 def _read_queue_limit(text: str) -> tuple[str, int | None]:

@@ -29,6 +29,8 @@ class CredentialKind(StrEnum):
     SESSION = "session"
     LINK = "link"
     """It signs in once."""
+    CALENDAR = "calendar"
+    """It stands in the address of a calendar, and opens nothing else."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

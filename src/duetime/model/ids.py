@@ -85,6 +85,19 @@ def new_token() -> str:
 GivenId: TypeAlias = str | UUID
 """The id of a job or worker as people write it."""
 
+
+def own_id(given: GivenId) -> str:
+    """Return an id that a caller has made for a new job, or raise `InvalidOption`: lists are in the order of ids."""
+    made = read_id(given)
+    if re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{19}", made):
+        age = time.time_ns() // 1_000_000 - int(made[:12], 16)
+        if abs(age) <= _SLACK_MS:
+            return made
+    raise InvalidOption(
+        f"an id of one's own is a UUID of version 7 that was made today, not {shown(given)}; key= needs no id"
+    )
+
+
 _BEGINNING: Final = re.compile(r"[0-9a-f]{1,32}")
 _WHOLE: Final = 32
 

@@ -150,6 +150,11 @@ class Worker:
         return None if ending is None else await asyncio.shield(ending)
 
     @property
+    def is_working(self) -> bool:
+        """Whether it takes jobs, or would if it were not paused."""
+        return self._running and self._ending is None and self.lost is None
+
+    @property
     def used_up(self) -> bool:
         """Whether it has run as many jobs as it was to run."""
         return self.slots.starts == 0

@@ -85,6 +85,11 @@ class WorkerGroup:
         return whole
 
     @property
+    def is_working(self) -> bool:
+        """Whether all of them take jobs, or would if they were not paused."""
+        return all(worker.is_working for worker in self._workers)
+
+    @property
     def used_up(self) -> bool:
         """Whether it has run as many jobs as it was to run."""
         return self._lead.used_up

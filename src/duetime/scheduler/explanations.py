@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from duetime.model.explain.facts import (
@@ -194,7 +194,7 @@ async def check_schedules(store: Store) -> DoctorCheck:
 
 def check_plans(schedules: list[StoredSchedule], fleet: LiveWorkers, *, now: Instant) -> DoctorCheck:
     """Return the first thing that is wrong, in the order in which it is to be mended."""
-    active = [s for s in schedules if s.next_at is not None and s.paused_at is None and s.parked_at is None]
+    active = [one for one in schedules if _is_active(one)]
     if not active:
         return DoctorCheck(name="schedules", ok=True, detail="no active schedules")
     what = f"{len(active):,} active"
@@ -221,12 +221,38 @@ def _problem(active: list[StoredSchedule], fleet: LiveWorkers, now: Instant) -> 
             f"{len(unknown):,} with tasks that no living worker knows: {tasks}",
             "start a worker with the code that has them; delete only schedules that are no longer wanted",
         )
-    next_times = sorted((schedule.next_at or 0, schedule.name) for schedule in active)
-    if overdue := [name for next_at, name in next_times if next_at < now - _OVERDUE_AFTER]:
-        late = f"{len(overdue):,} overdue for up to {length(now - next_times[0][0])}"
+    if overdue := [one.name for one in overdue_schedules(active, now=now)]:
+        late = f"{len(overdue):,} overdue for up to {length(now - min(one.next_at or now for one in active))}"
         fix = f"see the log of the workers that fire schedules, or: duetime explain {overdue[0]}"
         return f"{late}: {short_list(overdue, most=_MAX_NAMED)}", fix
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverdueSchedule:
+    """A schedule whose time has come and that no one has fired."""
+
+    name: str
+    queue: str
+    next_at: datetime
+    """When it should have been fired."""
+    late: timedelta
+
+
+def overdue_schedules(schedules: Iterable[StoredSchedule], *, now: Instant) -> list[OverdueSchedule]:
+    """Return those that are overdue, the latest first."""
+    waiting = [(one.next_at, one) for one in schedules if one.next_at is not None and _is_active(one)]
+    return [
+        OverdueSchedule(
+            name=one.name, queue=one.queue, next_at=to_datetime(at), late=timedelta(microseconds=now - at)
+        )
+        for at, one in sorted(waiting, key=lambda pair: (pair[0], pair[1].name))
+        if at < now - _OVERDUE_AFTER
+    ]
+
+
+def _is_active(schedule: StoredSchedule) -> bool:
+    return schedule.next_at is not None and schedule.paused_at is None and schedule.parked_at is None
 
 
 async def unserved_jobs(store: Store) -> list[UnservedJobs]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
@@ -40,8 +41,9 @@ from duetime.runtime.running.handler import Handler
 from duetime.scheduler.announced import find_handler
 from duetime.scheduler.audit import actor_name, entries_about_jobs, entry_about
 from duetime.scheduler.explanations import Explanation, explain_job
+from duetime.scheduler.failures import FailureGroup, group_failures
 from duetime.scheduler.job_handle import JobHandle
-from duetime.scheduler.lookup import check_limit, find_job, growing_pauses, job_not_found
+from duetime.scheduler.lookup import MAX_PAGE, check_limit, find_job, growing_pauses, job_not_found
 from duetime.scheduler.pages import Page, read_cursor, write_cursor
 from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, json_or_text
 from duetime.scheduler.task import Call, EnqueueClient, call_arguments
@@ -71,7 +73,8 @@ class JobCriteria(TypedDict, total=False):
     state: State | str | Collection[State | str] | None
     """One, or several of which any will do."""
     registry: Registry | str | None
-    queue: str | None
+    queue: str | Collection[str] | None
+    """One queue, or several."""
     schedule: str | None
     kind: JobKind | str | None
     key: str | None
@@ -110,10 +113,17 @@ class DeletedJobs(NamedTuple):
     """How many stayed because a worker has them."""
 
 
-def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
-    """Check what a user asked for."""
+def job_filters(query: JobQuery, *, now: Instant) -> list[JobFilter]:
+    """Check what a user asked for; each queue has a filter of its own."""
+    queue = query.get("queue")
+    queues = [queue] if queue is None or isinstance(queue, str) else [*dict.fromkeys(queue)]
+    return [_job_filter(query, one, now=now) for one in queues]
+
+
+def _job_filter(query: JobQuery, queue: str | None, *, now: Instant) -> JobFilter:
     check_known(query, JobQuery.__optional_keys__)
-    named: dict[str, Any] = {name: query.get(name) for name in ("task", "queue", "schedule", "key", "tag")}
+    named: dict[str, Any] = {name: query.get(name) for name in ("task", "schedule", "key", "tag")}
+    named["queue"] = queue
     for name, asked in named.items():
         if asked is not None and not check_text(asked, what=name):
             raise InvalidOption(f"{name} is empty; leave it out for jobs of any {name}")
@@ -131,6 +141,14 @@ def job_filter(query: JobQuery, *, now: Instant) -> JobFilter:
         before=min(bounds, default=None),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
     )
+
+
+async def _find(store: Store, wheres: Sequence[JobFilter]) -> Sequence[StoredJob]:
+    """Return one page of the jobs that meet one of some filters, newest first; each asks for as many."""
+    pages = [await store.find(where) for where in wheres]
+    if len(pages) == 1:
+        return pages[0]
+    return sorted(chain(*pages), key=lambda job: job.id, reverse=True)[: wheres[0].limit if wheres else 0]
 
 
 def _as_json(arguments: Mapping[str, object]) -> dict[str, bytes]:
@@ -236,10 +254,20 @@ class Jobs:
         """Return one page of jobs, newest first; pass its `cursor` for the next one."""
         store = self._store()
         timed = query.get("until") is not None or not isinstance(query.get("since"), datetime | None)
-        where = job_filter(query, now=await store.now() if timed else 0)
-        found = await store.find(replace(where, limit=where.limit + 1))
-        records = [JobRecord.from_stored(job) for job in found[: where.limit]]
-        return Page(records, cursor=write_cursor(_KIND, records[-1].id) if len(found) > where.limit else None)
+        wheres = job_filters(query, now=await store.now() if timed else 0)
+        most = check_limit(query.get("limit", _DEFAULT_PAGE))
+        found = await _find(store, [replace(where, limit=most + 1) for where in wheres])
+        records = [JobRecord.from_stored(job) for job in found[:most]]
+        return Page(records, cursor=write_cursor(_KIND, records[-1].id) if len(found) > most else None)
+
+    async def failures(self, **query: Unpack[JobQuery]) -> Page[FailureGroup]:
+        """Return what went wrong in failed jobs, the most frequent first, of the newest 1,000 unless told otherwise.
+
+        Pass its `cursor` for the groups of the jobs before them.
+        """
+        failed = cast("JobQuery", {"limit": MAX_PAGE, **query, "state": State.FAILED})
+        found = await self.list(**failed)
+        return Page(group_failures(found), cursor=found.cursor)
 
     async def attempts(self, job_id: GivenId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
@@ -281,10 +309,10 @@ class Jobs:
         if not wanted and all(value is None for value in criteria.values()):
             raise InvalidOption("say which jobs to delete, e.g. jobs.delete_many(tag='customer-17')")
         store, asks = self._store(), actor_name(by)
-        where = job_filter(cast("JobQuery", {**criteria, "limit": _DELETED_AT_ONCE}), now=await store.now())
+        wheres = job_filters(cast("JobQuery", {**criteria, "limit": _DELETED_AT_ONCE}), now=await store.now())
         deleted = running = 0
-        while found := await store.find(where):
-            where = replace(where, before=found[-1].id)
+        while found := await _find(store, wheres):
+            wheres = [replace(where, before=found[-1].id) for where in wheres]
             meant = {job.id: job.state for job in found if _was_given(job, wanted)}
             if dry_run:
                 held = list(meant.values()).count(State.RUNNING)

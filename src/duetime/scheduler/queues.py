@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from duetime.errors import InvalidOption, NotConfirmed
 from duetime.model import limits
 from duetime.model.limits import Limit, Rate
-from duetime.model.queues import count_by_registry
+from duetime.model.queues import RegistryCount, count_by_registry
 from duetime.model.states import State
 from duetime.model.stored import LiveWorkers
 from duetime.model.text import check_name, check_reason
@@ -93,6 +93,12 @@ class Queues:
     async def counts(self) -> Mapping[tuple[str, State], int]:
         """Return how many jobs each queue has in each state."""
         return await self._store().counts()
+
+    async def get(self, queue: str) -> QueueRecord:
+        """Return one queue as `list` does; one that nothing names is empty."""
+        name = check_name(queue, what="queue")
+        found = next((one for one in await self.list() if one.name == name), None)
+        return found or QueueRecord.from_stored(name, None, RegistryCount(), workers=0)
 
     async def list(self) -> list[QueueRecord]:
         """Return all queues that have jobs, settings or a living worker, by name, with what is in them.

@@ -409,6 +409,8 @@ class ScheduleRecord(StoredRecord):
     created_at: datetime
     updated_at: datetime
     """When it was last changed."""
+    rev: int
+    """Rises with every change that is made to it, and not when it fires."""
 
     @classmethod
     def from_stored(cls, schedule: StoredSchedule, runs: ScheduleRuns) -> Self:

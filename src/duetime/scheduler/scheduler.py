@@ -15,6 +15,7 @@ from duetime.errors import InvalidArguments, InvalidTask, NotOpen, StoreMoved
 from duetime.locks.base import DEFAULT_TTL, DistributedLock
 from duetime.locks.open import open_lock, place_of, stored_locks
 from duetime.locks.stored import StoredLocks
+from duetime.model.ids import GivenId, own_id
 from duetime.model.job import JobId
 from duetime.model.schedule.options import ScheduleOptionValues, schedule_options
 from duetime.model.task import JobOptionValues, TaskOptions, TaskOptionValues, job_options, task_options
@@ -58,6 +59,8 @@ from duetime.scheduler.task import (
     call_arguments,
     checked_calls,
 )
+from duetime.scheduler.tokens import Tokens
+from duetime.scheduler.web import AsgiApp, make_web_app
 from duetime.scheduler.worker_process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.workers import Workers
 from duetime.stores.base.protocols import Store
@@ -157,6 +160,11 @@ class Scheduler:
         return Audit(self._opened)
 
     @cached_property
+    def tokens(self) -> Tokens:
+        """Makes, lists and revokes the tokens by which programs and people use the HTTP API."""
+        return Tokens(self._opened)
+
+    @cached_property
     def locks(self) -> StoredLocks:
         """Shows who holds which lock, and releases what was left behind."""
         if self.lock_url is not None:
@@ -191,6 +199,7 @@ class Scheduler:
             workers=self.workers,
             announced=self.announced,
             audit=self.audit,
+            tokens=self.tokens,
             prune=self.prune,
             lock=self.lock,
         )
@@ -258,15 +267,24 @@ class Scheduler:
         return JobHandle(job_id, call.job.task, self._opened, call.decode, call.job.id)
 
     async def enqueue_by_name(
-        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+        self,
+        task: str,
+        arguments: Mapping[str, object] | None = None,
+        /,
+        *,
+        job_id: GivenId | None = None,
+        **values: Unpack[JobOptionValues],
     ) -> JobHandle[Any]:
         """Store a job of a task that is registered here or that workers have announced; raises `UnknownTask`.
 
-        Of one that was only announced, the names of the arguments and their outermost types are checked here.
+        Of one that was only announced, the names of the arguments and their outermost types are checked here. With
+        `job_id`, a UUID of version 7 that was made today, it is stored once, however often it is asked for.
         """
         options, kwargs = job_options(values, owner=self), call_arguments(None, arguments).kwargs
         handler = await find_handler(self._opened(), self.tasks, task)
         call = Request[..., Any](handler, self, options).prepared((), kwargs)
+        if job_id is not None:
+            call = call._replace(job=call.job._replace(id=own_id(job_id)))
         return await self.enqueue(call, tx=options.tx)
 
     async def enqueue_many(self, calls: Calls, /, *, tx: object | None = None) -> list[JobHandle[Any]]:
@@ -340,6 +358,15 @@ class Scheduler:
         del app
         async with self.worker(**settings):
             yield
+
+    def api(self, **options: Any) -> AsgiApp:
+        """Return an ASGI app that shows and steers this scheduler over HTTP: `app.mount("/duetime", scheduler.api())`.
+
+        `authenticate=` is a function of a request, async or not, that returns a `duetime.web.User` or `None`; without
+        it, tokens and sessions tell who asks. `hosts=` are the names that it answers to, besides addresses and this
+        machine's own. It needs the extra `web`.
+        """
+        return make_web_app("make_api", self, options)
 
     def run(
         self,

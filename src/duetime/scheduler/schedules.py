@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, Literal, Unpack
 
 import msgspec
 
-from duetime.errors import InvalidOption, InvalidTask
+from duetime.errors import InvalidOption, InvalidTask, ScheduleChanged
 from duetime.model.audit import AuditEntry
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
+from duetime.model.schedule.calendar import Calendar, calendar_of
 from duetime.model.schedule.firing import in_turn
 from duetime.model.schedule.forecast import Forecast, forecast_schedules
 from duetime.model.schedule.occurrences import (
@@ -39,10 +40,16 @@ from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler, with_current_gate
 from duetime.scheduler.announced import find_handler
 from duetime.scheduler.audit import actor_name
-from duetime.scheduler.explanations import ScheduleExplanation, explain_schedule_at
+from duetime.scheduler.explanations import (
+    OverdueSchedule,
+    ScheduleExplanation,
+    explain_schedule_at,
+    overdue_schedules,
+)
 from duetime.scheduler.job_class import Job, task_of
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import check_limit, find_schedule, schedule_not_found
+from duetime.scheduler.pages import Page, read_cursor, write_cursor
 from duetime.scheduler.records import Backfill, ScheduleChange, ScheduleRecord
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import (
@@ -80,13 +87,24 @@ class Schedules:
         self._registry = registry
         self._pace = pace
 
-    async def list(self) -> list[ScheduleRecord]:
-        """Return all schedules by name, each with its last run.
+    async def list(
+        self,
+        *,
+        queues: Collection[str] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> Page[ScheduleRecord]:
+        """Return schedules by name, each with its last run: all of them, or a page of those of some queues.
 
         Of more than 100 schedules no more than 100 successes and failures are counted, else 1,000 of each.
         """
-        store = self._store()
-        return await _records(store, await store.schedules())
+        after = "" if cursor is None else read_cursor(_KIND, cursor)
+        store, most = self._store(), None if limit is None else check_limit(limit)
+        found = [one for one in await store.schedules() if queues is None or one.queue in queues]
+        behind = sorted((one for one in found if one.name > after), key=lambda one: one.name)
+        page = behind[:most]
+        more = len(behind) > len(page)
+        return Page(await _records(store, page), cursor=write_cursor(_KIND, page[-1].name) if more else None)
 
     async def get(self, name: str) -> ScheduleRecord:
         """Return one schedule; raises `ScheduleNotFound`."""
@@ -102,12 +120,14 @@ class Schedules:
         args: Sequence[object] = (),
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
+        expected: ScheduleRecord | None = None,
         **values: Unpack[ScheduleOptionValues],
     ) -> ChangeAnswer:
         """Store a schedule, or change what differs in the one of this name; its times stay if its trigger does.
 
-        A task is named where its code is not here: one that workers have announced. A schedule that code declares stays the code's own, and the change holds until the code changes there.
-        Nothing is stored when anything is refused: the trigger, the arguments or an option.
+        A task is named where its code is not here: one that workers have announced. A schedule that code declares stays
+        the code's own, and the change holds until the code changes there. Nothing is stored when anything is refused:
+        the trigger, the arguments or an option. Raises `ScheduleChanged` if it is not as it was when `expected` was read.
         """
         asks = actor_name(by)
         store = self._store()
@@ -119,6 +139,7 @@ class Schedules:
         rule = self._pace.check(trigger, name=name, now=await store.now())
 
         def decide(before: StoredSchedule | None, now: Instant) -> ScheduleUpdate | None:
+            _check_expected(before, expected)
             new = replace(declared.at(now), owner="user", declared="")
             return self._pace.checked(put(before, new, rule, who=asks, now=now), now=now)
 
@@ -132,12 +153,13 @@ class Schedules:
         args: Sequence[object] | None = None,
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
+        expected: ScheduleRecord | None = None,
         **values: Unpack[ScheduleOptionValues],
     ) -> Literal["changed", "unchanged"]:
         """Change what is given and nothing else; raises `ScheduleNotFound`.
 
         `args` and `kwargs` together are the new arguments. `None` for retries, timeout or expires leaves it to the
-        task again.
+        task again. Raises `ScheduleChanged` if it is not as it was when `expected` was read.
         """
         asks = actor_name(by)
         if trigger is None and args is None and kwargs is None and not values:
@@ -150,6 +172,7 @@ class Schedules:
         rule = None if trigger is None else self._pace.check(trigger, name=name, now=await store.now())
 
         def decide(before: StoredSchedule, now: Instant) -> ScheduleUpdate | None:
+            _check_expected(before, expected)
             after = with_options(before, values, owner=self._client)
             if handler is not None:
                 after = _with_arguments(after, handler, *call)
@@ -281,6 +304,22 @@ class Schedules:
         schedules, now = await store.schedules(), await store.now()
         return await asyncio.to_thread(forecast_schedules, schedules, start=now, days=days, tz=tz)
 
+    async def calendar(self, *, days: int = 14, queues: Collection[str] | None = None) -> Calendar:
+        """Return the occurrences of the coming days, of all schedules or of those of some queues.
+
+        Of a schedule no more than 50 are listed.
+        """
+        store = self._store()
+        found, now = await store.schedules(), await store.now()
+        meant = [one for one in found if queues is None or one.queue in queues]
+        return await asyncio.to_thread(calendar_of, meant, start=now, days=days)
+
+    async def overdue(self, *, queues: Collection[str] | None = None) -> Sequence[OverdueSchedule]:
+        """Return the schedules whose time came more than a minute ago and that no worker has fired, the latest first."""
+        store = self._store()
+        found, now = await store.schedules(), await store.now()
+        return overdue_schedules([one for one in found if queues is None or one.queue in queues], now=now)
+
     async def explain(self, name: str, at: datetime | None = None) -> ScheduleExplanation:
         """Explain the state of a schedule, or what it did at some time; raises `ScheduleNotFound`.
 
@@ -333,10 +372,21 @@ class Schedules:
         return await find_schedule(self._store(), name)
 
 
+_KIND: Final = "schedules"
+"""Of cursors."""
 _BACKFILL_CHUNK: Final = 500
 """How many jobs are stored in one transaction."""
 _RUNS_CHUNK: Final = 500
 """Of how many schedules the runs are looked up at once."""
+
+
+def _check_expected(before: StoredSchedule | None, expected: ScheduleRecord | None) -> None:
+    """Raise `ScheduleChanged` for a schedule that is not as it was read."""
+    if expected is None:
+        return
+    seen = (from_datetime(expected.created_at), expected.rev)
+    if before is None or (before.created_at, before.rev) != seen:
+        raise ScheduleChanged(f"schedule {expected.name} has been changed since it was read; read it again")
 
 
 def _with_arguments(

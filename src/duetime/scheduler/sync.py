@@ -17,6 +17,7 @@ from duetime.scheduler.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Calls, EnqueueClient
+from duetime.scheduler.tokens import Tokens
 from duetime.scheduler.workers import Workers
 
 P = ParamSpec("P")
@@ -62,6 +63,7 @@ class BlockingJobs(BlockingVerbs[Jobs]):
 
     get = blocking(Jobs.get)
     list = blocking(Jobs.list)
+    failures = blocking(Jobs.failures)
     attempts = blocking(Jobs.attempts)
     cancel = blocking(Jobs.cancel)
     cancel_many = blocking(Jobs.cancel_many)
@@ -91,6 +93,8 @@ class BlockingSchedules(BlockingVerbs[Schedules]):
     backfill = blocking(Schedules.backfill)
     history = blocking(Schedules.history)
     forecast = blocking(Schedules.forecast)
+    calendar = blocking(Schedules.calendar)
+    overdue = blocking(Schedules.overdue)
     explain = blocking(Schedules.explain)
     export = blocking(Schedules.export)
     import_ = blocking(Schedules.import_)
@@ -107,6 +111,7 @@ class BlockingQueues(BlockingVerbs[Queues]):
     limit = blocking(Queues.limit)
     limits = blocking(Queues.limits)
     counts = blocking(Queues.counts)
+    get = blocking(Queues.get)
     list = blocking(Queues.list)
 
 
@@ -137,6 +142,14 @@ class BlockingAudit(BlockingVerbs[Audit]):
     list = blocking(Audit.list)
 
 
+class BlockingTokens(BlockingVerbs[Tokens]):
+    """The verbs of `scheduler.sync.tokens`."""
+
+    add = blocking(Tokens.add)
+    list = blocking(Tokens.list)
+    revoke = blocking(Tokens.revoke)
+
+
 class BlockingPruning(BlockingVerbs[Pruning]):
     """The verb `scheduler.sync.prune`."""
 
@@ -156,6 +169,7 @@ class BlockingScheduler:
         workers: Workers,
         announced: AnnouncedTasks,
         audit: Audit,
+        tokens: Tokens,
         prune: Pruning,
         lock: Callable[..., DistributedLock],
     ) -> None:
@@ -167,6 +181,7 @@ class BlockingScheduler:
         self.workers = BlockingWorkers(workers, portal)
         self.announced = BlockingAnnouncedTasks(announced, portal)
         self.audit = BlockingAudit(audit, portal)
+        self.tokens = BlockingTokens(tokens, portal)
         self.prune = BlockingPruning(prune, portal)
         self._lock = lock
 

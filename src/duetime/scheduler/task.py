@@ -15,7 +15,7 @@ import msgspec
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask
 from duetime.model.audit import AuditEntry
 from duetime.model.callbacks import Callback, Ended
-from duetime.model.ids import new_job_id
+from duetime.model.ids import GivenId, new_job_id
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.states import State
 from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
@@ -173,7 +173,13 @@ class EnqueueClient(Protocol):
         ...
 
     async def enqueue_by_name(
-        self, task: str, arguments: Mapping[str, object] | None = None, /, **values: Unpack[JobOptionValues]
+        self,
+        task: str,
+        arguments: Mapping[str, object] | None = None,
+        /,
+        *,
+        job_id: GivenId | None = None,
+        **values: Unpack[JobOptionValues],
     ) -> JobHandle[Any]:
         """Store a job of a task that workers have announced."""
         ...

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 from duetime.model.text import Size, counted, printable
 from duetime.model.time import Duration
@@ -106,7 +106,16 @@ def _make_worker(scheduler: Scheduler, options: WorkerOptions) -> Worker | Worke
     return WorkerGroup(parts, make, options, declared=declared, where=where)
 
 
-def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
+class HealthAddress(NamedTuple):
+    """Where a process tells whether it is well."""
+
+    host: str
+    port: int
+
+
+def run_until_stopped(
+    scheduler: Scheduler, settings: WorkerSettings, *, health: HealthAddress | None = None
+) -> None:
     """Work until SIGINT or SIGTERM; raises what made the worker give up, such as `StoreLost`.
 
     A second signal cancels what still runs, a third one leaves everything as it is. Jobs that do not end would keep
@@ -116,7 +125,7 @@ def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
         log.warning("this scheduler has no tasks; import the modules that define them where it is made")
     settings = {"dedicated": True, **settings}
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        worker = runner.run(_work(scheduler, settings))
+        worker = runner.run(_work(scheduler, settings, health))
         if unfinished := worker.stats().running:
             log.error("%s did not end; this process ends all the same", counted(unfinished, "job"))
             logging.shutdown()
@@ -125,10 +134,12 @@ def run_until_stopped(scheduler: Scheduler, settings: WorkerSettings) -> None:
         sys.exit(START_ANOTHER)
 
 
-async def _work(scheduler: Scheduler, settings: WorkerSettings) -> Worker | WorkerGroup:
+async def _work(
+    scheduler: Scheduler, settings: WorkerSettings, health: HealthAddress | None
+) -> Worker | WorkerGroup:
     """Run a worker until it is stopped."""
     with StopSignals() as signals:
-        async with scheduler.worker(**settings) as running:
+        async with scheduler.worker(**settings) as running, _telling_health(scheduler, running, health):
             log.info(
                 "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
             )
@@ -138,6 +149,21 @@ async def _work(scheduler: Scheduler, settings: WorkerSettings) -> Worker | Work
     if running.lost is not None:
         raise running.lost
     return running
+
+
+@asynccontextmanager
+async def _telling_health(
+    scheduler: Scheduler, worker: Worker | WorkerGroup, address: HealthAddress | None
+) -> AsyncGenerator[None]:
+    """Answer questions about the health of a worker, if it has an address for that."""
+    if address is None:
+        yield
+        return
+    from duetime.scheduler.health import HealthReports, serve_health
+
+    reports = HealthReports(worker, lambda: scheduler.store, scheduler.schedules)
+    async with serve_health(reports, *address):
+        yield
 
 
 def _doing(settings: WorkerSettings) -> str:

@@ -242,7 +242,7 @@ CREATE TABLE {tasks} (
 -- Who may do what over a network.
 CREATE TABLE {credentials} (
     id {key_text} NOT NULL PRIMARY KEY, -- Rises with time.
-    kind text NOT NULL, -- token, session, or link, which signs in once.
+    kind text NOT NULL, -- token, session, calendar, or link, which signs in once.
     digest {key_text} NOT NULL, -- The SHA-256 of the secret, which is stored nowhere.
     name text NOT NULL, -- Whose it is, or what it is for.
     role text NOT NULL, -- viewer, operator or admin.
