@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -46,12 +48,18 @@ async def test_each_cron_of_four_web_processes_runs_once_at_each_of_its_times(
         str(PROCESSES),
     )
     environment = {**os.environ, ledger.VARIABLE: str(told.path), "LOCKS_URL": store_url}
-    process = await asyncio.create_subprocess_exec(sys.executable, *command, env=environment)
+    with (tmp_path / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, *command, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
     try:
-        await until(over, within=SECONDS + 40, what=lambda: f"more times: {crons(told.entries())}")
+        await until(over, within=SECONDS + 40, what=(tmp_path / "log").read_text)
     finally:
         process.terminate()
         await asyncio.wait_for(process.wait(), 20)
+        # What it has started, if any of that is left.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
     came, ran = crons(told.entries("came")), crons(told.entries("ran"))
     assert len({entry.pid for entry in told.entries("came")}) == PROCESSES

@@ -28,7 +28,7 @@ from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
 from duetime.runtime.running.executor import Executor, Middleware, ThreadRunner
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.job_locks import JobLocks, MakeLock
+from duetime.runtime.running.job_locks import JobLocks, MakeJobLock
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.running.transaction import TransactionLender
@@ -64,7 +64,7 @@ class Worker:
         handlers: Mapping[str, Handler],
         options: WorkerOptions,
         *,
-        make_lock: MakeLock,
+        make_lock: MakeJobLock,
         middleware: Sequence[Middleware] = (),
         events: Events | None = None,
         declared: Declarations | None = None,

@@ -16,7 +16,7 @@ from duetime.runtime.options import worker_options
 from duetime.runtime.running.context import current_job
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
-from duetime.runtime.running.job_locks import MakeLock
+from duetime.runtime.running.job_locks import MakeJobLock
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.lease import PulseThread
 from duetime.runtime.worker import Worker
@@ -45,7 +45,7 @@ class Hand(Worker):
         calls: list[Ran],
         queues: Collection[str],
         clock: Clock | None,
-        make_lock: MakeLock,
+        make_lock: MakeJobLock,
         schedules: bool = False,
         concurrency: int = 10,
         retries: bool = True,

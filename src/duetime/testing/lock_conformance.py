@@ -152,7 +152,7 @@ class LockSuite:
             assert (await lock.renew(), await lock.release()) == (False, False)
 
     async def test_a_lock_that_is_used_does_not_run_out(self, make_lock: MakeLock) -> None:
-        lock = make_lock("reindex", ttl=0.6)
+        lock = make_lock("reindex", ttl=1.5)
         async with lock:
             owner = await lock.owner()
             assert owner is not None
@@ -161,7 +161,7 @@ class LockSuite:
                 owner = await lock.owner()
             assert owner is not None
             # Not even while the event loop is blocked.
-            time.sleep(1.2)  # noqa: ASYNC251 -- it is
+            time.sleep(2)  # noqa: ASYNC251 -- it is
             assert await lock.renew()
 
     async def test_a_fence_rises_with_every_owner_also_after_a_cleanup(self, make_lock: MakeLock) -> None:

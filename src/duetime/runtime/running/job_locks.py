@@ -66,7 +66,7 @@ class JobLock(Protocol):
         """Wait until it was released, where that can be known, but no longer than this."""
 
 
-MakeLock: TypeAlias = Callable[[str], JobLock]
+MakeJobLock: TypeAlias = Callable[[str], JobLock]
 
 
 class _Waiting(NamedTuple):
@@ -81,7 +81,7 @@ class _Waiting(NamedTuple):
 class JobLocks:
     """Takes and releases the locks of the jobs of a worker."""
 
-    def __init__(self, context: WorkerContext, make: MakeLock, settler: Settler) -> None:
+    def __init__(self, context: WorkerContext, make: MakeJobLock, settler: Settler) -> None:
         self._store = context.store
         self._time = context.time
         self._make = make
@@ -124,8 +124,9 @@ class JobLocks:
         """Bring the first job back of those that wait for a lock which is free now."""
         for name in list(self._waiting):
             await self._look(name)
+        # Also those that a watch is bringing back.
         async with self._bringing:
-            """Also those that are on their way."""
+            pass
 
     async def close(self) -> None:
         """Leave the jobs that were given back to other workers, which take up the waiting."""
