@@ -22,7 +22,7 @@ from duetime.model.states import State
 from duetime.model.store_copy import RecordKind, WholeRecord
 from duetime.model.stored import StoredAttempt, StoredJob
 from duetime.model.time import Clock, Instant, Micros, SystemClock, describe_duration
-from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerStats
+from duetime.model.worker import Command, CommandId, NewCommand, WorkerId
 from duetime.stores.base import (
     Capabilities,
     ClaimRequest,
@@ -33,8 +33,6 @@ from duetime.stores.base import (
     JobFilter,
     LimitedClaims,
     PruneResult,
-    Pulse,
-    PulseQuery,
     Store,
 )
 from duetime.stores.base.jobs import NoTransaction
@@ -125,6 +123,7 @@ class HybridStore:
     report = each_verb(Store.report, merging.last)
     next_due = each_verb(Store.next_due, merging.merged_next_due)
     register = each_verb(Store.register, merging.last)
+    pulse = each_verb(Store.pulse, merging.merged_pulse)
     attend = each_verb(Store.attend, merging.merged_pulse)
     retire = each_verb(Store.retire, merging.last)
     peers = each_verb(Store.peers, merging.merged_peers)
@@ -283,17 +282,6 @@ class HybridStore:
             if left := [change for change in settlements if change.token not in accepted]:
                 accepted |= await part.settle(left)
         return accepted
-
-    async def pulse(
-        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
-    ) -> Pulse:
-        """Renew the leases of a worker; its figures are kept once."""
-
-        async def beat(part: Store) -> Pulse:
-            figures = stats if part is self.far else WorkerStats()
-            return await part.pulse(worker, figures, lease=lease, wants=wants)
-
-        return merging.merged_pulse(await each(self.parts, beat))
 
     async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
         """Tell each worker in one store where it is alive: a process goes by the same id in all of them."""
