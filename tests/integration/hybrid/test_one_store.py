@@ -259,7 +259,7 @@ async def test_who_did_what_is_kept_in_one_place_and_read_in_pages(split: Split)
             await split.scheduler.jobs.cancel(job_id, by="ann")
         await split.scheduler.jobs.cancel(ids[0], by="ann")
         await split.scheduler.queues.pause("mail", by="bob")
-        near, far = split.scheduler.store.parts
+        near, _ = split.scheduler.store.parts
         assert await near.entries(None, limit=99) == []
         seen, before = list[str](), None
         while page := await split.scheduler.store.entries(None, limit=2, before=before):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Final, Self, TypeVar
 
 from duetime.errors import ConfigError, InvalidOption
-from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
+from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
@@ -22,7 +22,7 @@ from duetime.model.states import State
 from duetime.model.store_copy import RecordKind, WholeRecord
 from duetime.model.stored import StoredAttempt, StoredJob
 from duetime.model.time import Clock, Instant, Micros, SystemClock, describe_duration
-from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerStats
+from duetime.model.worker import Command, CommandId, NewCommand, WorkerId
 from duetime.stores.base import (
     Capabilities,
     ClaimRequest,
@@ -33,14 +33,12 @@ from duetime.stores.base import (
     JobFilter,
     LimitedClaims,
     PruneResult,
-    Pulse,
-    PulseQuery,
     Store,
 )
 from duetime.stores.base.jobs import NoTransaction
 from duetime.stores.hybrid import merging
 from duetime.stores.hybrid.placing import JobPlaces
-from duetime.stores.hybrid.verbs import by_id, each, each_verb, far_verb, job_verb
+from duetime.stores.hybrid.verbs import by_id, change_by_id, each, each_verb, far_verb, job_verb
 
 log = logging.getLogger("duetime.store")
 
@@ -72,7 +70,7 @@ class HybridStore:
         self._turn = 0
         self._places = self._make_places(persistent=False)
 
-    # Schedules, transactions of callers, locks, and what is known of tasks and of people are far.
+    # Schedules, what is on record of who did what, transactions of callers, locks and credentials are far.
     write_schedules = far_verb(Store.write_schedules)
     due_schedules = far_verb(Store.due_schedules)
     fire = far_verb(Store.fire)
@@ -84,6 +82,14 @@ class HybridStore:
     occurrences = far_verb(Store.occurrences)
     past_occurrences = far_verb(Store.past_occurrences)
     runs = far_verb(Store.runs)
+    entries = far_verb(Store.entries)
+    announce = far_verb(Store.announce)
+    announced = far_verb(Store.announced)
+    add_credential = far_verb(Store.add_credential)
+    find_credential = far_verb(Store.find_credential)
+    credentials = far_verb(Store.credentials)
+    touch_credential = far_verb(Store.touch_credential)
+    revoke_credentials = far_verb(Store.revoke_credentials)
     enqueue_blocking_in = far_verb(Store.enqueue_blocking_in)
     outlook = far_verb(Store.outlook)
     now = far_verb(Store.now)
@@ -93,13 +99,6 @@ class HybridStore:
     release_lock = far_verb(Store.release_lock)
     locks = far_verb(Store.locks)
     forget_locks = far_verb(Store.forget_locks)
-    announce = far_verb(Store.announce)
-    announced = far_verb(Store.announced)
-    add_credential = far_verb(Store.add_credential)
-    find_credential = far_verb(Store.find_credential)
-    credentials = far_verb(Store.credentials)
-    touch_credential = far_verb(Store.touch_credential)
-    revoke_credentials = far_verb(Store.revoke_credentials)
 
     # A job is in one of them.
     cancel = job_verb(Store.cancel)
@@ -124,6 +123,7 @@ class HybridStore:
     report = each_verb(Store.report, merging.last)
     next_due = each_verb(Store.next_due, merging.merged_next_due)
     register = each_verb(Store.register, merging.last)
+    pulse = each_verb(Store.pulse, merging.merged_pulse)
     attend = each_verb(Store.attend, merging.merged_pulse)
     retire = each_verb(Store.retire, merging.last)
     peers = each_verb(Store.peers, merging.merged_peers)
@@ -231,12 +231,14 @@ class HybridStore:
     async def enqueue(
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId]:
-        """Store all jobs where the routes lead, or none; with a transaction, far."""
-        if tx is not None or not jobs:
-            return await self.far.enqueue(jobs, tx=tx, entries=entries)
-        tier = await self._places.choose(jobs)
+        """Store all jobs where the routes lead, or none; with a transaction, far. What is noted of near ones follows them."""
+        tier = await self._places.choose(jobs) if tx is None else Tier.FAR
         with self._places.storing(jobs, tier):
-            return await self._tiers[tier].enqueue(jobs, entries=entries)
+            if tier is Tier.FAR:
+                return await self.far.enqueue(jobs, tx=tx, entries=entries)
+            ids = await self._tiers[tier].enqueue(jobs)
+        await self._note(*entries)
+        return ids
 
     def enqueue_blocking(
         self,
@@ -281,24 +283,20 @@ class HybridStore:
                 accepted |= await part.settle(left)
         return accepted
 
-    async def pulse(
-        self, worker: WorkerId, stats: WorkerStats, *, lease: Micros, wants: PulseQuery | None = None
-    ) -> Pulse:
-        """Renew the leases of a worker; its figures are kept once."""
-
-        async def beat(part: Store) -> Pulse:
-            figures = stats if part is self.far else WorkerStats()
-            return await part.pulse(worker, figures, lease=lease, wants=wants)
-
-        return merging.merged_pulse(await each(self.parts, beat))
-
     async def send(self, commands: Sequence[NewCommand], *, noted: Noted = NOTHING_NOTED) -> list[Command]:
         """Tell each worker in one store where it is alive: a process goes by the same id in all of them."""
-        sent: dict[CommandId, Command] = {}
-        for part in reversed(self.parts):
+        sent = {command.id: command for command in await self.far.send(commands, noted=noted)}
+        for part in self.parts[:-1]:
             if left := [command for command in commands if command.id not in sent]:
-                sent |= {command.id: command for command in await part.send(left, noted=noted)}
+                found = await part.send(left)
+                sent |= {command.id: command for command in found}
+                await self._note(*(noted[command.id] for command in found if command.id in noted))
         return [sent[command.id] for command in commands if command.id in sent]
+
+    async def _note(self, *entries: AuditEntry) -> None:
+        """Keep what was done elsewhere with what was done far."""
+        if entries:
+            await self.far.enqueue([], entries=entries)
 
     async def commands(self, ids: Sequence[CommandId]) -> list[Command]:
         """Return the commands that exist, in the order asked."""
@@ -341,14 +339,13 @@ class HybridStore:
     ) -> Mapping[JobId, EditAnswer]:
         """Change pending jobs where they live; refuse to put one off that may be lost until then."""
         await self._check_edit(ids, change)
+        # Gates are far: a job that was stored before its task had a limit goes on without one.
+        ungated = change._replace(gate=None)
 
-        async def ask(part: Store, left: Sequence[JobId]) -> Mapping[JobId, EditAnswer]:
-            # Gates are far: a job that was stored before its task had a limit goes on without one.
-            return await part.edit(
-                left, change if part is self.far else change._replace(gate=None), noted=noted
-            )
+        def edit(part: Store, left: Sequence[JobId], noted: Noted) -> Awaitable[Mapping[JobId, EditAnswer]]:
+            return part.edit(left, change if part is self.far else ungated, noted=noted)
 
-        return await by_id(self.parts, ids, ask)
+        return await change_by_id(self.parts, ids, edit, noted=noted)
 
     async def _check_edit(self, ids: Sequence[JobId], change: JobEdit) -> None:
         wait = max(change.delay or 0, change.postpone or 0, (change.due_at or 0) - self._clock.now())
@@ -372,29 +369,24 @@ class HybridStore:
         lists = await each(self.parts, lambda part: part.upcoming(limit))
         return sorted(merging.joined(lists), key=lambda job: (job.due_at, job.id))[:limit]
 
-    async def entries(
-        self, target: str | None, *, limit: int, before: str | None = None
-    ) -> list[StoredAuditEntry]:
-        """Return what was done to something, or at all, newest first."""
-        lists = await each(self.parts, lambda part: part.entries(target, limit=limit, before=before))
-        found = {entry.id: entry for entry in merging.joined(lists)}
-        return sorted(found.values(), key=lambda entry: (entry.at, entry.id), reverse=True)[:limit]
-
     async def pause_queue(self, queue: str, *, reason: str | None, entry: AuditEntry | None = None) -> None:
         """Hand out nothing more from a queue, and store its new jobs far."""
-        await each(self.parts, lambda part: part.pause_queue(queue, reason=reason, entry=entry))
-        await self._places.far_queues.look()
+        await self._set_queue(lambda part, entry: part.pause_queue(queue, reason=reason, entry=entry), entry)
 
     async def resume_queue(self, queue: str, *, entry: AuditEntry | None = None) -> None:
         """Hand out jobs of a queue again."""
-        await each(self.parts, lambda part: part.resume_queue(queue, entry=entry))
-        await self._places.far_queues.look()
+        await self._set_queue(lambda part, entry: part.resume_queue(queue, entry=entry), entry)
 
     async def set_queue_limit(
         self, queue: str, limit: Gate | None, *, entry: AuditEntry | None = None
     ) -> None:
         """Limit a queue, and store its new jobs far; each store limits what it has."""
-        await each(self.parts, lambda part: part.set_queue_limit(queue, limit, entry=entry))
+        await self._set_queue(lambda part, entry: part.set_queue_limit(queue, limit, entry=entry), entry)
+
+    async def _set_queue(
+        self, change: Callable[[Store, AuditEntry | None], Awaitable[None]], entry: AuditEntry | None
+    ) -> None:
+        await each(self.parts, lambda part: change(part, entry if part is self.far else None))
         await self._places.far_queues.look()
 
     async def purge(
@@ -403,8 +395,10 @@ class HybridStore:
         """Cancel pending jobs of a queue, in one store after the other."""
         purged = 0
         for part in self.parts:
-            if (left := limit - purged) > 0:
-                purged += await part.purge(queue, before=before, reason=reason, limit=left, entry=entry)
+            if purged < limit:
+                purged += await part.purge(queue, before=before, reason=reason, limit=limit - purged)
+        if purged and entry is not None:
+            await self._note(entry)
         return purged
 
     async def prune(self, retention: Retention, *, after: JobId = "", dry_run: bool = False) -> PruneResult:

@@ -9,6 +9,7 @@ from types import CoroutineType
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from duetime.errors import StoreUnavailable
+from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId
 from duetime.stores.base import Store
 
@@ -17,6 +18,9 @@ A = TypeVar("A")
 T = TypeVar("T")
 Parts = Sequence[Store]
 """The stores from near to far."""
+JobAnswers: TypeAlias = Mapping[JobId, Any]
+_CHANGED: Final = frozenset({"cancelled", "requested", "deleted", "changed", "released"})
+"""The answers about a job that was changed."""
 _UNKNOWN: Final = "unknown"
 """The answer of each verb about a job that a store does not have."""
 
@@ -52,8 +56,13 @@ def job_verb(verb: Asked[P, T]) -> Verb[P, T]:
     name = verb.__name__
 
     @wraps(verb)
-    async def ask(store: HasParts, /, ids: Sequence[JobId], **kwargs: Any) -> Any:
-        return await by_id(store.parts, ids, lambda part, left: getattr(part, name)(left, **kwargs))
+    async def ask(
+        store: HasParts, /, ids: Sequence[JobId], *, noted: Noted = NOTHING_NOTED, **kwargs: Any
+    ) -> Any:
+        def change(part: Store, left: Sequence[JobId], noted: Noted) -> Awaitable[JobAnswers]:
+            return getattr(part, name)(left, noted=noted, **kwargs)  # type: ignore[no-any-return]
+
+        return await change_by_id(store.parts, ids, change, noted=noted)
 
     return cast("Any", ask)  # type: ignore[no-any-return]
 
@@ -73,10 +82,30 @@ async def each(parts: Parts, ask: Callable[[Store], Awaitable[T]]) -> list[T]:
     return cast("list[T]", answers)
 
 
-async def by_id(
+async def change_by_id(
     parts: Parts,
     ids: Sequence[JobId],
-    ask: Callable[[Store, Sequence[JobId]], Awaitable[Mapping[JobId, Any]]],
+    change: Callable[[Store, Sequence[JobId], Noted], Awaitable[JobAnswers]],
+    *,
+    noted: Noted,
+) -> dict[JobId, Any]:
+    """Change jobs where they live, and return the answers; what is noted of them is kept far, in a step of its own."""
+    far = parts[-1]
+
+    async def ask(part: Store, left: Sequence[JobId]) -> JobAnswers:
+        if part is far:
+            return await change(part, left, noted)
+        answers = await change(part, left, NOTHING_NOTED)
+        changed = [noted[job_id] for job_id in answers if job_id in noted and answers[job_id] in _CHANGED]
+        if changed:
+            await far.enqueue([], entries=changed)
+        return answers
+
+    return await by_id(parts, ids, ask)
+
+
+async def by_id(
+    parts: Parts, ids: Sequence[JobId], ask: Callable[[Store, Sequence[JobId]], Awaitable[JobAnswers]]
 ) -> dict[JobId, Any]:
     """Return what is said of each job, in the order asked; nothing where no store says anything of it.
 
