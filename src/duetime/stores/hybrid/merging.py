@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 from duetime.model.job import Claim
-from duetime.model.queues import DueJobs, QueueCensus, StoredQueue
+from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue
 from duetime.model.stored import StoredWorker
 from duetime.model.worker import WorkerId
 from duetime.stores.base import (
@@ -136,10 +136,19 @@ def merged_census(counts: Sequence[QueueCensus]) -> QueueCensus:
     """Count everything together."""
     return QueueCensus(
         merged_queues(one.queues for one in counts),
-        joined(one.tallies for one in counts),
+        _merged_tallies(tally for one in counts for tally in one.tallies),
         gates_whole=all(one.gates_whole for one in counts),
         history_whole=all(one.history_whole for one in counts),
     )
+
+
+def _merged_tallies(tallies: Iterable[StateCount]) -> list[StateCount]:
+    sums: dict[StateCount, StateCount] = {}
+    for tally in tallies:
+        kind = tally._replace(jobs=0, whole=True)
+        before = sums.get(kind, kind)
+        sums[kind] = tally._replace(jobs=before.jobs + tally.jobs, whole=before.whole and tally.whole)
+    return [sums[kind] for kind in sorted(sums) if sums[kind].jobs or not sums[kind].whole]
 
 
 def merged_due_jobs(lists: Iterable[Iterable[DueJobs]]) -> list[DueJobs]:
