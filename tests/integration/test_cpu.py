@@ -17,6 +17,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.states import State
 from duetime.model.time import SECOND
+from duetime.runtime.worker import Worker
 from tests.integration import around_tasks, cpu_tasks
 from tests.integration.cpu_kit import cpu, reaches, read
 from tests.integration.cpu_tasks import Order, Seen
@@ -108,6 +109,7 @@ async def test_a_childs_log_is_handled_by_the_worker(
     async with scheduler, scheduler.worker(cpu_children=1) as worker:
         job = await tell.enqueue()
         await job.result(timeout=20)
+        assert isinstance(worker, Worker)
         [child] = [pid for pid in worker.children.pids if pid in {r.process for r in caplog.records}]
 
     [record] = [record for record in caplog.records if record.name == "cpu"]

@@ -13,6 +13,7 @@ from duetime.errors import JobCancelled, JobFailed
 from duetime.model.states import State
 from duetime.runtime.identity import is_gone
 from duetime.runtime.running.children.process import ChildProcess
+from duetime.runtime.worker import Worker
 from tests.integration import cpu_tasks
 from tests.integration.cpu_kit import cpu, reaches, read
 from tests.integration.kit import Fleet, until
@@ -139,6 +140,7 @@ async def test_past_the_grace_time_a_child_is_killed_and_its_job_waits_for_anoth
         async with scheduler.worker(cpu_children=1, grace="50ms") as worker:
             job = await stuck.enqueue()
             child = (await fleet.entry("start", job=job.id)).pid
+            assert isinstance(worker, Worker)
             pids = worker.children.pids
         record = await read(scheduler, job.id)
         [attempt] = await scheduler.store.attempts(job.id)

@@ -28,7 +28,7 @@ def tokens() -> None:
     """  # noqa: D301
 
 
-@tokens.command()
+@tokens.command(short_help="Make a token, and print it this once.")
 @client_command
 @click.argument("name")
 @click.option(
@@ -62,7 +62,7 @@ async def add(
     )
 
 
-@tokens.command("list")
+@tokens.command("list", short_help="List tokens without their secrets.")
 @client_command
 async def list_tokens(scheduler: Scheduler) -> Answer:
     """List tokens without their secrets, newest first; those that are over stay for a while."""

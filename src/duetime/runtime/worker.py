@@ -303,10 +303,6 @@ class Worker:
             paused_reason=self._paused_reason,
         )
 
-    def figures(self) -> WorkerStats:
-        """Return what its heartbeat tells: how it fares with all stores, once."""
-        return self.whole.stats() if self._lead is None else WorkerStats(last_error=self.health.last_error)
-
     def _recall_strays(self, held: frozenset[Token]) -> None:
         """Take up claims the store has under this worker that it does not know of."""
         strays = frozenset(t for t in self._dispatcher.unknown(held) if not self._fetcher.holds(t))

@@ -13,7 +13,6 @@ from duetime.model.job import JobId
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId, WorkerStats
 from duetime.runtime.options import WorkerOptions
-from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.slots import Slots
 from duetime.runtime.service import ServiceHealth
 from duetime.runtime.upkeep.commands import AnyTask
@@ -93,11 +92,6 @@ class WorkerGroup:
     def used_up(self) -> bool:
         """Whether it has run as many jobs as it was to run."""
         return self._lead.used_up
-
-    @property
-    def children(self) -> ChildPool:
-        """The child processes of all its workers."""
-        return self._lead.children
 
     @property
     def ended(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -82,13 +82,15 @@ class AnnouncedTasks:
 
 async def find_handler(store: Store, tasks: Mapping[str, Handler], name: str) -> Handler:
     """Return a task that is registered here, else one that workers have announced; raises `UnknownTask`."""
-    return tasks[name] if name in tasks else announced_handler(await find_announced(store, name))
+    return (
+        tasks[name] if name in tasks else announced_handler(await find_announced(store, name, others=tasks))
+    )
 
 
-async def find_announced(store: Store, name: str) -> StoredTask:
+async def find_announced(store: Store, name: str, *, others: Iterable[str] = ()) -> StoredTask:
     """Return an announced task; raises `UnknownTask` with those that may be meant."""
     if found := await store.announced([name]):
         return found[0]
-    known = [task.name for task in await store.announced()]
+    known = [*others, *(task.name for task in await store.announced())]
     offer = did_you_mean(name, known) or "`duetime tasks list` shows those there are"
     raise UnknownTask(f"no worker has announced a task {name!r}, and none is registered here; {offer}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final, Literal, Self, TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -47,12 +48,16 @@ class StoredRecord:
     @classmethod
     def from_row(cls, row: object, **given: Any) -> Self:
         """Take each field that is not given from the row's field of the same name, times as datetimes."""
-        for field in fields(cls):
-            if field.name not in given:
-                value = getattr(row, field.name)
-                reader = _READERS.get(str(field.type).removesuffix(" | None"))
-                given[field.name] = value if value is None or reader is None else reader(value)
+        for name, reader in _field_readers(cls):  # type: ignore[arg-type]  # a class has a hash
+            if name not in given:
+                value = getattr(row, name)
+                given[name] = value if value is None or reader is None else reader(value)
         return cls(**given)
+
+
+@cache
+def _field_readers(kind: type[StoredRecord]) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
+    return tuple((one.name, _READERS.get(str(one.type).removesuffix(" | None"))) for one in fields(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

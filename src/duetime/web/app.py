@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -83,10 +83,8 @@ def make_routes(scheduler: Scheduler) -> FastAPI:
     app.state.scheduler = scheduler
     for kind in (DuetimeError, HTTPException, RequestValidationError, TimeoutError, Exception):
         app.add_exception_handler(kind, answer_error)
-    api = APIRouter(prefix=PREFIX)
     for router in ROUTERS:
-        api.include_router(router)
-    app.include_router(api)
+        app.include_router(router, prefix=PREFIX)
     for router in BESIDE:
         app.include_router(router)
     app.openapi = described(app)  # type: ignore[method-assign]

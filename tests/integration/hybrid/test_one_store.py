@@ -249,3 +249,20 @@ async def test_a_job_in_memory_runs_and_is_seen_in_this_process_alone(files_url:
         assert await split.places([job.id]) == [[0]]
         with pytest.raises(JobNotFound):
             await other.jobs.get(job.id)
+
+
+async def test_who_did_what_is_kept_in_one_place_and_read_in_pages(split: Split) -> None:
+    """Also where the near store forgets."""
+    async with split.scheduler:
+        ids = await mixed(split, 6)
+        for job_id in ids:
+            await split.scheduler.jobs.cancel(job_id, by="ann")
+        await split.scheduler.jobs.cancel(ids[0], by="ann")
+        await split.scheduler.queues.pause("mail", by="bob")
+        near, far = split.scheduler.store.parts
+        assert await near.entries(None, limit=99) == []
+        seen, before = list[str](), None
+        while page := await split.scheduler.store.entries(None, limit=2, before=before):
+            seen += [entry.target for entry in page]
+            before = page[-1].id
+        assert seen == ["[queue mail]", *(f"[job {job_id}]" for job_id in reversed(ids))]

@@ -235,7 +235,7 @@ class PulseThread:
             return False
         # Before the record is made, and stored after it, so that an answer never contradicts the record.
         answered = self._commander.answered
-        stats = replace(self._listener.figures(), loop_lag=self._watch.lag)
+        stats = replace(self._listener.whole.stats(), loop_lag=self._watch.lag)
         wants, pulse = self._wants(), None
         async with self._trying("the lease could not be renewed"):
             pulse = await self._store.pulse(self._info.id, stats, lease=self._lease.length, wants=wants)

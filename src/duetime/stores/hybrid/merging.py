@@ -102,15 +102,14 @@ def merged_workers(lists: Iterable[Iterable[StoredWorker]]) -> list[StoredWorker
 
 
 def _as_one(near: StoredWorker, far: StoredWorker) -> StoredWorker:
+    """Take what was told last; both heartbeats tell how it fares with all stores."""
     rows = [row for row in (near, far) if row.state == "alive"] or [near, far]
     return replace(
-        rows[-1],
+        max(rows, key=lambda row: row.beat_at),
         declares=far.declares,
         fires=far.fires,
         started_at=min(row.started_at for row in rows),
-        beat_at=min(row.beat_at for row in rows),
         lease_until=min(row.lease_until for row in rows),
-        stats=near.stats.plus(far.stats),
     )
 
 

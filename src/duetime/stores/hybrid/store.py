@@ -231,12 +231,12 @@ class HybridStore:
     async def enqueue(
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()
     ) -> list[JobId]:
-        """Store all jobs where the routes lead, or none; with a transaction or entries, far."""
-        if tx is not None or entries:
+        """Store all jobs where the routes lead, or none; with a transaction, far."""
+        if tx is not None or not jobs:
             return await self.far.enqueue(jobs, tx=tx, entries=entries)
         tier = await self._places.choose(jobs)
         with self._places.storing(jobs, tier):
-            return await self._tiers[tier].enqueue(jobs)
+            return await self._tiers[tier].enqueue(jobs, entries=entries)
 
     def enqueue_blocking(
         self,

@@ -28,7 +28,6 @@ ROUTERS: Final[tuple[APIRouter, ...]] = tuple(
     module.router
     # The first that fits a path serves it: what has a fixed name stands before what has any.
     for module in (
-        session,
         bulk,
         jobs,
         job_changes,
@@ -41,6 +40,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = tuple(
         locks,
         calendar,
         audit,
+        session,
         description,
     )
 )

@@ -84,8 +84,6 @@ class Listener:
     def stats(self) -> WorkerStats:
         return self.reported
 
-    figures = stats
-
     def pause(self, reason: str | None, *, since: Instant) -> int:
         self.told.append(("pause", reason, since))
         self.reported = WorkerStats(paused_at=since, paused_reason=reason)
