@@ -34,7 +34,7 @@ _LOOK: Final = 0.02
 _INTERRUPTED: Final = {0, -signal.SIGINT, 128 + signal.SIGINT}
 _ID, _NUMBER = r"[0-9a-f]{32}", r"\d+"
 _TIME: Final = r"\d{4}-\d\d-\d\d[ T][\d:.]+(?:Z|[+-]\d\d:\d\d)?"
-_DURATION: Final = r"\b\d+(?:\.\d+)? ?(?:ms|s|min|h)\b"
+_DURATION: Final = r"\b\d+(?:\.\d+)? ?(?:ms|s|min|h|d)\b"
 _MASKS: Final = re.compile(
     rf"(?P<id>\b{_ID}\b)|(?P<number>(?<=\bpid ){_NUMBER})|(?P<time>{_TIME})|(?P<duration>{_DURATION})"
     r"|(?P<lines>^…(?:\n|\Z))|(?P<part>…)|(?P<gap> {2,})",
