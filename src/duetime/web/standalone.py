@@ -31,11 +31,11 @@ def serve(
     app = make_api(scheduler, hosts=hosts)
     server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False))
     # Bound first: a link that leads nowhere is not to be said.
-    sockets = [_bound(server.config, host, port)]
-    address = f"http://{_in_url(host)}:{sockets[0].getsockname()[1]}"
-    for line in asyncio.run(_welcome(scheduler, host, address)):
-        say(line)
-    server.run(sockets=sockets)
+    with _bound(server.config, host, port) as listening:
+        address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
+        for line in asyncio.run(_welcome(scheduler, host, address)):
+            say(line)
+        server.run(sockets=[listening])
 
 
 def is_loopback(host: str) -> bool:
