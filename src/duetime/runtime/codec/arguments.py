@@ -79,8 +79,9 @@ class Arguments:
             rebuilt = self._decoder.decode(raw)
             if self._checks:
                 self._check_changes(given, rebuilt)
-            if masked := [name for name in self.secrets if getattr(given, name, None) == MASK]:
-                raise self._misfit(f"{masked[0]!r} is masked; give its value in place of {MASK}")
+            for name in self.secrets:
+                if getattr(given, name, None) == MASK:
+                    raise self._misfit(f"{name!r} is masked; give its value in place of {MASK}")
             if b"null" in raw and (path := find_nan(plain_values(given), "$")) is not None:
                 raise self._misfit(f"{NO_NAN} - at `{path}`")
         except msgspec.ValidationError as error:

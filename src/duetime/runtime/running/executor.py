@@ -72,7 +72,9 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = surrounded(self._handlers[run.claim.task])
+        handler = self._handlers[run.claim.task]
+        if handler.around:
+            handler = surrounded(handler)
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
         if secrets := handler.arguments.secrets:
             run.secrets = secret_texts(run.claim.payload, secrets)

@@ -14,7 +14,7 @@ _SHORT_RUN: Micros = 25 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _SPAN: Micros = 50 * MILLISECOND
 """As many jobs are taken in advance as end in this time."""
-_MAX_ENDING = 2_000
+_MAX_ENDING = 1_500
 _WEIGHT = 0.05
 """How much the last run counts in an average."""
 _LONGEST_GAP: Micros = 50 * MILLISECOND
@@ -63,11 +63,13 @@ class Slots:
     @property
     def free(self) -> int:
         """How many more jobs may start at once; one is left to each who is before us in the line."""
-        shared, line = self._shared, self._shared.line
+        shared = self._shared
         free = self.total - shared.slots
         if shared.starts is not None:
             free = min(free, shared.starts)
-        return max(0, free - (line.index(self) if self in line else len(line))) if line else free
+        if line := shared.line:
+            free = max(0, free - (line.index(self) if self in line else len(line)))
+        return free
 
     def line_up(self) -> None:
         """Have a slot left for us, because none was free."""

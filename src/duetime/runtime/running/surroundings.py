@@ -36,9 +36,7 @@ def as_surrounding(function: GivenSurrounding) -> Surrounding:
 
 
 def surrounded(handler: Handler) -> Handler:
-    """Return a handler whose function is called within its surroundings; itself, where there are none."""
-    if not handler.around:
-        return handler
+    """Return a handler whose function is called within its surroundings."""
     function, around = handler.function, handler.around
 
     def call(*args: Any, **kwargs: Any) -> object:

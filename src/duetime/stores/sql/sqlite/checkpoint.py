@@ -32,7 +32,7 @@ from duetime.errors import StoreError, StoreUnavailable
 from duetime.stores.sql.sqlite.connection import become_writer
 
 MEGABYTE: Final = 1024 * 1024
-LOG_LIMIT: Final = 4 * MEGABYTE
+LOG_LIMIT: Final = 2 * MEGABYTE
 """Above this size the log is copied; it is cut to this size when it restarts."""
 LONG_LOG: Final = 16 * MEGABYTE
 """Above this size most of the log is copied before writers have to wait."""
@@ -78,6 +78,9 @@ class Checkpointer:
         self.busy = False
         """Whether one is under way."""
         self._begun: Future[None] | None = None
+        self._copier: sqlite3.Connection | None = None
+        """Kept from one checkpoint to the next: to open one takes a third of the time, while writers wait."""
+        self._over = False
         self._not_before = -math.inf
         self._pause = _FIRST_PAUSE
         self._hold = 0.0
@@ -112,6 +115,12 @@ class Checkpointer:
         if self._begun is not None and os.getpid() == self._pid:
             await asyncio.wrap_future(self._begun)
 
+    def end(self, _: sqlite3.Connection) -> None:
+        """Copy no more, and close the connection that copies; in the thread of the one that writes, which is still open."""
+        self._over = True
+        if self._copier is not None:
+            self._copier.close()
+
     def copy(self, writer: sqlite3.Connection) -> CheckpointProgress:
         """Copy all that no reader needs, in the thread of the connection that writes.
 
@@ -119,16 +128,17 @@ class Checkpointer:
         restarted. While the lock is held none comes that does the first, and once all is copied, none that does the
         second. So a short wait is enough where short readers follow one another.
         """
-        with closing(self._connect()) as copier:
-            become_writer(writer, timeout=_LONGEST_WAIT)
-            try:
-                deadline = time.monotonic() + _LONGEST_HOLD
-                while not (done := _checkpoint(copier)).in_full and time.monotonic() < deadline:
-                    time.sleep(_FIRST_HOLD)
-                time.sleep(self._hold)
-                return done
-            finally:
-                writer.execute("ROLLBACK")
+        if self._copier is None:
+            self._copier = self._connect()
+        become_writer(writer, timeout=_LONGEST_WAIT)
+        try:
+            deadline = time.monotonic() + _LONGEST_HOLD
+            while not (done := _checkpoint(self._copier)).in_full and time.monotonic() < deadline:
+                time.sleep(_FIRST_HOLD)
+            time.sleep(self._hold)
+            return done
+        finally:
+            writer.execute("ROLLBACK")
 
     def copy_most(self) -> None:
         """Copy until little is left or a reader is in the way, while others write."""
@@ -153,6 +163,8 @@ class Checkpointer:
             begun.set_result(None)
 
     def _run(self, writer: sqlite3.Connection, *, size: int) -> None:
+        if self._over:
+            return
         try:
             done = self.copy(writer)
         except StoreUnavailable:

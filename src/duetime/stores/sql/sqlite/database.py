@@ -106,6 +106,7 @@ class Database:
         # A transaction that outlives the store still has a thread to end in.
         ended, self.handler_thread = self.handler_thread, ThreadPoolExecutor(1, "duetime-sqlite-lend")
         ended.shutdown(wait=False)
+        self.writer.later(self.checkpoints.end)
         # From the last to the first, and each also if the wait for one before it is cancelled.
         async with contextlib.AsyncExitStack() as ends:
             ends.push_async_callback(self.checkpoints.ended)
