@@ -38,9 +38,9 @@ from duetime.scheduler.records import (
     ScheduleRecord,
     WorkerRecord,
 )
-from duetime.scheduler.schedule_files import ScheduleExport, ScheduleImport
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import Task
+from duetime.scheduler.transfer.schedule_files import ScheduleExport, ScheduleImport
 from duetime.timer_wheel import Timer, TimerWheel
 
 __all__ = [

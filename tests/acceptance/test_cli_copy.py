@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from duetime.cli.database import _progress_bar
-from duetime.model.store_copy import RecordKind
+from duetime.model.stored.copy import RecordKind
 from tests.acceptance.kit import URL, duetime, from_json
 
 HERE, THERE = "sqlite:///jobs.db", "sqlite:///there.db"

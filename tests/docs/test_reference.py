@@ -19,8 +19,8 @@ from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.states import LEGAL, State
 from duetime.model.task import JobOptionValues, TaskOptionValues
 from duetime.runtime.settling.job_log import RECORD_FIELDS
+from duetime.scheduler.processes.worker_process import WorkerSettings
 from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.worker_process import WorkerSettings
 from duetime.testing import blocking, plugin
 from tests.docs.snippets import ROOT
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from duetime import Scheduler
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from tests.integration.kit import until
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.scheduler.task import Call
 from duetime.stores.base import Store
 from tests.integration import ledger

@@ -11,7 +11,7 @@ from duetime import Scheduler
 from duetime.model.schedule.actions import declare
 from duetime.model.schedule.options import schedule_options
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import MILLISECOND, Instant, Micros
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import Every

@@ -10,7 +10,7 @@ import pytest
 
 from duetime import Scheduler, cron
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.runtime.service import ServiceHealth
 from duetime.runtime.upkeep.firing import ScheduleFirer
 from duetime.stores.base import JobFilter

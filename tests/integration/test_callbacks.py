@@ -8,7 +8,7 @@ import pytest
 
 from duetime import Ended, Scheduler, State, every
 from duetime.errors import JobFailed
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.stores.base import JobFilter
 from tests.integration.kit import Fleet, until
 

@@ -16,7 +16,7 @@ from duetime.model.job import JobTerms, Key
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Instant
 from duetime.stores.base import Hint, Store
 from duetime.testing.conformance.kit import (

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from duetime import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from tests.integration.effects import run
 from tests.integration.exactly_once import CARELESS_STEPS, STEPS, Bank
 from tests.integration.kit import read_all

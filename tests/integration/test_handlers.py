@@ -15,7 +15,7 @@ from duetime.errors import JobFailed, ResultExpired, ResultNotStored
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.job import NewJob
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import MILLISECOND, from_datetime
 from duetime.stores.base import ClaimRequest
 from tests.integration.kit import Fleet, until

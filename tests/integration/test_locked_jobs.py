@@ -18,7 +18,7 @@ from duetime.locks import Attempt, open_lock
 from duetime.locks.stored import StoreLock
 from duetime.model.job import JobEdit
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import HOUR, MINUTE, from_datetime
 from duetime.runtime.worker import Worker
 from tests.integration import cpu_tasks

@@ -10,7 +10,7 @@ import pytest
 from duetime import Scheduler, cron
 from duetime.model.schedule.record import ScheduleUpdate
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import HOUR, Instant
 from duetime.testing import FakeClock, drain
 from tests.integration.occurrences import records

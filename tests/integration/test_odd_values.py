@@ -18,7 +18,7 @@ from duetime.model.ids import new_job_id
 from duetime.model.job import DEFAULT_QUEUE, NewJob
 from duetime.model.outcome import Succeeded
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.worker import WorkerStats
 from duetime.scheduler.job_handle import JobHandle
 from duetime.stores.base import PulseQuery

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.triggers.every import Every
 from duetime.stores.base import Store
 from tests.integration.kit import until

@@ -9,7 +9,7 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import from_datetime
 from duetime.runtime.service import ServiceHealth
 from duetime.runtime.upkeep.firing import ScheduleFirer

@@ -9,7 +9,7 @@ import pytest
 
 from duetime import at
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.triggers.at import At
 from duetime.model.triggers.every import Every
 from tests.integration.kit import Fleet, until

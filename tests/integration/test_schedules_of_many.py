@@ -11,7 +11,7 @@ import pytest
 from duetime import Scheduler, cron
 from duetime.errors import ScheduleNotFound
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Instant, from_datetime
 from duetime.testing import FakeClock
 from tests.integration.kit import Fleet, until

@@ -11,7 +11,7 @@ import pytest
 from duetime import Scheduler
 from duetime.errors import NotOpen
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.runtime.upkeep.lease import LeaseTiming
 from duetime.stores.base import Store
 from tests.integration.kit import Fleet, Gate, WorkerProcess, until

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 from duetime import Scheduler, cron
-from duetime.model.access import CredentialKind, NewCredential, Role, digest_of
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
+from duetime.model.stored.credentials import CredentialKind, NewCredential, Role, digest_of
 from duetime.model.worker import WorkerInfo
 from duetime.web.api.values import EXAMPLE_CODE, EXAMPLE_JOB, EXAMPLE_TOKEN
 from duetime.web.api.workers import EXAMPLE_WORKER

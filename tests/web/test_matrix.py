@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from duetime import Scheduler
-from duetime.model.access import new_secret
+from duetime.model.stored.credentials import new_secret
 from tests.web.examples import ENDED_FIRST, examples, register_worker, seed
 from tests.web.kit import BASE, TokenApi
 from tools import openapi

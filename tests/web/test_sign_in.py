@@ -9,7 +9,7 @@ import pytest
 
 from duetime import Scheduler
 from duetime.errors import InvalidOption, TokenNotFound
-from duetime.model.access import CredentialKind, Role
+from duetime.model.stored.credentials import CredentialKind, Role
 from duetime.testing import FakeClock
 from duetime.web import make_api, sign_in
 from tests.web.kit import BASE, Api, TokenApi, store_jobs

@@ -24,15 +24,21 @@ from duetime.cli.command import (
 from duetime.cli.output import Answer, CommandFailure, ExitCode, check_interactive, confirm, say, table_lines
 from duetime.errors import CopyRefused, NoSuchFile, StoreError, StoreMoved
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE
-from duetime.model.store_copy import RecordKind
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.copy import RecordKind
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.text import counted, short_list
 from duetime.model.time import parse_duration
 from duetime.model.urls import redact, redact_text, scheme_of
 from duetime.scheduler.audit import actor_name
 from duetime.scheduler.explanations import check_queues, check_schedules
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
-from duetime.scheduler.store_copy import CopyProgress, CopyReport, NamedStore, copy_store, rehearse_copy
+from duetime.scheduler.transfer.store_copy import (
+    CopyProgress,
+    CopyReport,
+    NamedStore,
+    copy_store,
+    rehearse_copy,
+)
 from duetime.stores.base import DoctorCheck, SchemaStatus, Store
 
 _MOST_NAMED = 3

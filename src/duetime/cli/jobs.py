@@ -31,7 +31,7 @@ from duetime.cli.output import Answer, ExitCode
 from duetime.model.job import JobId
 from duetime.model.reports import LogPart
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.task import JobOptionValues, job_options
 from duetime.model.text import counted
 from duetime.model.time import Instant, to_datetime

@@ -21,9 +21,14 @@ from duetime.model.schedule.options import ScheduleOptionValues
 from duetime.model.schedule.record import Misfire, Overlap
 from duetime.model.text import counted
 from duetime.scheduler.lookup import find_task
-from duetime.scheduler.schedule_files import MAX_FILE_LENGTH, FileFormat, ImportFormat, ScheduleExport
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.task import read_arguments
+from duetime.scheduler.transfer.schedule_files import (
+    MAX_FILE_LENGTH,
+    FileFormat,
+    ImportFormat,
+    ScheduleExport,
+)
 
 _OVERLAPS, _MISFIRES = click.Choice(get_args(Overlap)), click.Choice(get_args(Misfire))
 

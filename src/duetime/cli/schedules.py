@@ -36,7 +36,7 @@ from duetime.cli.output import (
 from duetime.cli.schedule_writing import edit, export, import_, new_arguments, put
 from duetime.model.schedule.forecast import MAX_DAYS
 from duetime.model.states import State
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.text import counted
 from duetime.model.time import LONGEST_DURATION, describe_duration
 from duetime.model.triggers.preview import Upcoming

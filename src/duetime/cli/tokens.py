@@ -10,7 +10,7 @@ import msgspec
 from duetime.cli.command import by_option, client, client_command, database_options, option, store_time
 from duetime.cli.output import Answer, relative_time, say, table_or
 from duetime.errors import MissingDriver
-from duetime.model.access import Role
+from duetime.model.stored.credentials import Role
 from duetime.scheduler.scheduler import Scheduler
 from duetime.scheduler.tokens import TokenRecord
 

@@ -29,21 +29,21 @@ from duetime.cli.command import (
 from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import StoreUnavailable, WorkerGone, WorkerNotFound
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.text import check_whole
 from duetime.model.urls import redact_text
 from duetime.runtime.identity import host_key, is_gone
 from duetime.runtime.options import worker_options
-from duetime.scheduler.records import CommandRecord, WorkerRecord
-from duetime.scheduler.scheduler import Scheduler
-from duetime.scheduler.supervisor import supervise
-from duetime.scheduler.worker_process import (
+from duetime.scheduler.processes.supervisor import supervise
+from duetime.scheduler.processes.worker_process import (
     HealthAddress,
     LogFormat,
     WorkerSettings,
     configure_logging,
     run_until_stopped,
 )
+from duetime.scheduler.records import CommandRecord, WorkerRecord
+from duetime.scheduler.scheduler import Scheduler
 
 F = TypeVar("F", bound=Callable[..., Any])
 

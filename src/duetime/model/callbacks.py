@@ -18,7 +18,7 @@ from duetime.model.text import MAX_READ, check_name, is_deeper, shown
 from duetime.model.time import to_datetime
 
 if TYPE_CHECKING:
-    from duetime.model.stored import StoredJob
+    from duetime.model.stored.jobs import StoredJob
 
 _KINDS: Final = {"on_success": "success", "on_failure": "failure", "on_cancel": "cancel"}
 _AS_STORED: Final = ("id", "task", "state", "error", "traceback", "reason", "attempt", "schedule", "key")

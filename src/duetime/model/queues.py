@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from duetime.model.limits import Gate
 from duetime.model.states import State
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.text import counted
 from duetime.model.time import Instant
 

@@ -12,7 +12,7 @@ from duetime.model.text import check_whole
 from duetime.model.time import DAY, Instant, Micros, describe_duration
 
 if TYPE_CHECKING:
-    from duetime.model.stored import StoredJob
+    from duetime.model.stored.jobs import StoredJob
 
 DEFAULT_RETENTION: Final = 30 * DAY
 DEFAULT_KEEP_PER_SCHEDULE: Final = 10

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from duetime.errors import UnknownTask
-from duetime.model.announced import StoredTask, read_options
 from duetime.model.job import OnCrash
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.announced import StoredTask, read_options
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.time import to_datetime
 from duetime.runtime.running.announced import announced_handler
 from duetime.runtime.running.handler import Handler

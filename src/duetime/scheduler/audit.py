@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from duetime.errors import InvalidOption
-from duetime.model.audit import AuditEntry, StoredAuditEntry, Subject
 from duetime.model.ids import GivenId, read_id
+from duetime.model.stored.audit import AuditEntry, StoredAuditEntry, Subject
 from duetime.model.text import check_text, shown
 from duetime.model.time import to_datetime
 from duetime.scheduler.lookup import check_limit

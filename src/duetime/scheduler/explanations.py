@@ -22,7 +22,7 @@ from duetime.model.explain.worker import worker_explanation
 from duetime.model.job import JobId
 from duetime.model.queues import MOST_COUNTED, UnservedJobs, unserved
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import (
+from duetime.model.stored.jobs import (
     LiveWorkers,
     StoredJob,
     StoredWorker,

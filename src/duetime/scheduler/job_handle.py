@@ -11,10 +11,10 @@ from duetime import errors
 from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.text import counted, shown
 from duetime.scheduler.lookup import find_job, growing_pauses
-from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.processes.portal import BlockingPortal
 from duetime.scheduler.records import JobRecord
 from duetime.stores.base.protocols import Store
 

@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, 
 import msgspec
 
 from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobEnded
-from duetime.model.audit import AuditEntry
 from duetime.model.ids import GivenId, last_id_of, new_job_id, read_id
 from duetime.model.job import JobEdit, JobId, JobKind
 from duetime.model.limits import gate_schedule
@@ -21,7 +20,8 @@ from duetime.model.queues import Registry
 from duetime.model.reports import LogPart, with_gaps
 from duetime.model.retention import DEFAULT_KEEP_PER_SCHEDULE, Retention, check_keep_per_schedule
 from duetime.model.states import State
-from duetime.model.stored import StoredJob, job_once_more
+from duetime.model.stored.audit import AuditEntry
+from duetime.model.stored.jobs import StoredJob, job_once_more
 from duetime.model.task import JobOptionValues, check_known, job_options
 from duetime.model.text import check_reason, check_text, shown
 from duetime.model.time import (

@@ -9,7 +9,7 @@ from typing import Final
 from duetime.errors import JobNotFound, ScheduleNotFound, StoreMoved, UnknownTask, WorkerNotFound
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import StoredJob, StoredWorker
+from duetime.model.stored.jobs import StoredJob, StoredWorker
 from duetime.model.text import check_whole
 from duetime.model.worker import WorkerId
 from duetime.runtime.running.handler import Handler

@@ -9,7 +9,7 @@ from duetime.model import limits
 from duetime.model.limits import Limit, Rate
 from duetime.model.queues import RegistryCount, count_by_registry
 from duetime.model.states import State
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.text import check_name, check_reason
 from duetime.model.time import describe_duration
 from duetime.scheduler.audit import entry_about

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from duetime.model.audit import StoredAuditEntry
 from duetime.model.headers import read_headers
 from duetime.model.job import FOREVER, NO_TERMS, JobId, JobTerms, OnCrash, split_tags
 from duetime.model.limits import UNLIMITED, Limit, Rate
@@ -21,7 +20,8 @@ from duetime.model.schedule.record import Misfire, Overlap, Owner, StoredSchedul
 from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.secrets import MASK, mask_arguments, masks_result
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker, with_blanks
+from duetime.model.stored.audit import StoredAuditEntry
+from duetime.model.stored.jobs import StoredAttempt, StoredJob, StoredWorker, with_blanks
 from duetime.model.text import MAX_READ, is_deeper, shown
 from duetime.model.time import Instant, to_datetime
 from duetime.model.triggers.base import Trigger

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from duetime.errors import StoreError, StoreUnavailable
 from duetime.model.schedule.actions import declare
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
-from duetime.model.stored import row_problem
+from duetime.model.stored.jobs import row_problem
 from duetime.model.time import Instant
 from duetime.scheduler.lookup import check_not_moved, schedule_not_found
 from duetime.scheduler.registry import ScheduleDefinition

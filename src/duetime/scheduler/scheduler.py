@@ -40,12 +40,18 @@ from duetime.scheduler.job_class import Job, ScheduleDecorator, job_base, task_o
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved
-from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.processes.portal import BlockingPortal
+from duetime.scheduler.processes.supervisor import supervise
+from duetime.scheduler.processes.worker_process import (
+    WorkerSettings,
+    configure_logging,
+    open_worker,
+    run_until_stopped,
+)
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
 from duetime.scheduler.schedules import Schedules
-from duetime.scheduler.supervisor import supervise
 from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
     AnyFunction,
@@ -61,7 +67,6 @@ from duetime.scheduler.task import (
 )
 from duetime.scheduler.tokens import Tokens
 from duetime.scheduler.web import AsgiApp, make_web_app
-from duetime.scheduler.worker_process import WorkerSettings, configure_logging, open_worker, run_until_stopped
 from duetime.scheduler.workers import Workers
 from duetime.stores.base.protocols import Store
 from duetime.stores.open import open_store

@@ -11,7 +11,6 @@ from typing import Any, Final, Literal, Unpack
 import msgspec
 
 from duetime.errors import InvalidOption, InvalidTask, ScheduleChanged
-from duetime.model.audit import AuditEntry
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
 from duetime.model.schedule.calendar import Calendar, calendar_of
@@ -30,7 +29,8 @@ from duetime.model.schedule.options import ScheduleOptionValues, schedule_option
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.schedule.runs import most_counted
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import AuditEntry
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.text import check_name, check_reason, shown
 from duetime.model.time import Duration, Instant, from_datetime, parse_duration, to_datetime
 from duetime.model.triggers.base import Trigger
@@ -60,14 +60,14 @@ from duetime.scheduler.schedule_changes import (
     read_until_written,
     write_changes,
 )
-from duetime.scheduler.schedule_files import (
+from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments
+from duetime.scheduler.transfer.schedule_files import (
     ImportRules,
     ScheduleExport,
     ScheduleImport,
     export_schedules,
     import_schedules,
 )
-from duetime.scheduler.task import Call, EnqueueClient, Task, call_arguments
 from duetime.stores.base import JobFilter, Store
 
 

@@ -13,7 +13,7 @@ from duetime.scheduler.announced import AnnouncedTasks
 from duetime.scheduler.audit import Audit
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
-from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.processes.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.schedules import Schedules
 from duetime.scheduler.task import Calls, EnqueueClient

@@ -13,18 +13,18 @@ from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeAlias, Typ
 import msgspec
 
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask
-from duetime.model.audit import AuditEntry
 from duetime.model.callbacks import Callback, Ended
 from duetime.model.ids import GivenId, new_job_id
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.task import JobOptions, JobOptionValues, TaskOptions, job_options
 from duetime.model.text import shown
 from duetime.runtime.codec.json_values import read_text
 from duetime.runtime.codec.results import result_decoder
 from duetime.runtime.running.handler import Handler
 from duetime.scheduler.job_handle import BlockingHandle, JobHandle
-from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.processes.portal import BlockingPortal
 
 _NOTHING: dict[str, Any] = dict.fromkeys(("result", "error", "traceback", "reason", "schedule", "key"))
 _SOME_TIME = datetime(2000, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Self
 
 from duetime.errors import InvalidOption, TokenNotFound
-from duetime.model.access import (
+from duetime.model.stored.credentials import (
     Credential,
     CredentialKind,
     NewCredential,

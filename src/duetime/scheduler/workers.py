@@ -8,7 +8,7 @@ from collections.abc import Callable
 from duetime.errors import InvalidOption, WorkerGone
 from duetime.model.ids import GivenId, new_job_id, read_id
 from duetime.model.job import JobId
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.text import check_reason
 from duetime.model.time import SECOND, Duration, Micros, describe_duration, parse_duration, to_datetime
 from duetime.model.worker import Command, CommandKind, NewCommand

@@ -12,7 +12,7 @@ from duetime.model.schedule.occurrences import gives_way
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.states import LEGAL
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.stores.base import NextDue, Store
 from duetime.testing.schedule_model import ModelStore
 

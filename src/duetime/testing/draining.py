@@ -10,7 +10,7 @@ from typing import Self
 from duetime.errors import InvalidOption
 from duetime.model.job import DEFAULT_QUEUE, JobId
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Duration, Instant, from_datetime, parse_duration
 from duetime.scheduler.records import JobRecord
 from duetime.scheduler.scheduler import Scheduler

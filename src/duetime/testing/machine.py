@@ -29,7 +29,7 @@ from duetime.model.outcome import (
     decide,
 )
 from duetime.model.retry import fixed
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND
 from duetime.model.worker import WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base import ClaimRequest, Store

@@ -25,7 +25,7 @@ from duetime.model.job import (
 )
 from duetime.model.outcome import CrashSuspect, Settlement, blamed_job, cancel_beats
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Clock, Instant, Micros
 from duetime.model.worker import WorkerId
 from duetime.stores.base import CancelAnswer, ClaimRequest, DeleteAnswer

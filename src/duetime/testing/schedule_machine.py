@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
-from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
 from duetime.model.schedule.actions import declaration, declare
@@ -16,6 +15,7 @@ from duetime.model.schedule.firing import fire
 from duetime.model.schedule.occurrences import span_cuts
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.every import Every

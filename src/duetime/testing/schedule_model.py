@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from duetime.model.audit import ITSELF
 from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import ITSELF
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules
 from duetime.testing.model import Job, JobModel

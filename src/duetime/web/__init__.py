@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from duetime.model.access import Role
+from duetime.model.stored.credentials import Role
 from duetime.web.app import make_api
 from duetime.web.users import Authenticate, User
 

@@ -9,8 +9,8 @@ from typing import Annotated, Final, TypeAlias
 from fastapi import Depends, Request
 
 from duetime.errors import JobNotFound
-from duetime.model.access import Role
 from duetime.model.ids import is_whole, read_beginning
+from duetime.model.stored.credentials import Role
 from duetime.model.text import check_name
 from duetime.scheduler.announced import find_handler
 from duetime.scheduler.lookup import job_not_found, schedule_not_found

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from duetime.errors import InvalidOption
-from duetime.model.access import Role
+from duetime.model.stored.credentials import Role
 from duetime.model.text import shown
 from duetime.web.problems import OURS, Problem, problem_of
 from duetime.web.users import User

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from duetime.errors import InvalidOption
-from duetime.model.access import Credential, CredentialKind, digest_of
+from duetime.model.stored.credentials import Credential, CredentialKind, digest_of
 from duetime.model.text import shown
 from duetime.model.time import DAY, HOUR, MINUTE, SECOND, Instant, Micros
 from duetime.scheduler.scheduler import Scheduler

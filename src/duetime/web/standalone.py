@@ -12,7 +12,7 @@ from urllib.parse import quote
 import uvicorn
 
 from duetime.errors import ConfigError
-from duetime.model.access import CredentialKind, Role
+from duetime.model.stored.credentials import CredentialKind, Role
 from duetime.model.time import MINUTE, SECOND
 from duetime.scheduler.scheduler import Scheduler
 from duetime.web.app import make_api

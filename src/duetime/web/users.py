@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from duetime.model.access import Role
+from duetime.model.stored.credentials import Role
 from duetime.model.text import check_choice, check_name
 from duetime.scheduler.audit import actor_name
 

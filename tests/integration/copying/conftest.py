@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from duetime.scheduler.store_copy import NamedStore
+from duetime.scheduler.transfer.store_copy import NamedStore
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.story import tell

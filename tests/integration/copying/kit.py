@@ -15,8 +15,14 @@ import pytest
 from duetime import failpoints
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import InjectedFault
-from duetime.model.store_copy import LAST_KEY, RecordKind, WholeRecord
-from duetime.scheduler.store_copy import COPY_TARGET, CopyProgress, CopyReport, NamedStore, copy_store
+from duetime.model.stored.copy import LAST_KEY, RecordKind, WholeRecord
+from duetime.scheduler.transfer.store_copy import (
+    COPY_TARGET,
+    CopyProgress,
+    CopyReport,
+    NamedStore,
+    copy_store,
+)
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 

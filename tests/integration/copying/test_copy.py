@@ -14,9 +14,9 @@ import pytest
 from duetime import failpoints
 from duetime.errors import CopyRefused
 from duetime.model.states import State
-from duetime.model.store_copy import RecordKind
+from duetime.model.stored.copy import RecordKind
 from duetime.model.time import SECOND
-from duetime.scheduler.store_copy import COPY_TARGET, NamedStore, rehearse_copy
+from duetime.scheduler.transfer.store_copy import COPY_TARGET, NamedStore, rehearse_copy
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import hire, put

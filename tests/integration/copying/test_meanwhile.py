@@ -7,8 +7,8 @@ import pytest
 from duetime.errors import CopyDiffers, CopyRefused
 from duetime.failpoints import InjectedFault
 from duetime.model.job import Key
-from duetime.model.store_copy import RecordKind, WholeRecord
-from duetime.scheduler.store_copy import COPY_TARGET, NamedStore, copy_store
+from duetime.model.stored.copy import RecordKind, WholeRecord
+from duetime.scheduler.transfer.store_copy import COPY_TARGET, NamedStore, copy_store
 from duetime.testing.conformance.kit import hire, job, put
 from tests.integration.copying.kit import (
     at,

@@ -10,8 +10,8 @@ import pytest
 
 from duetime import Scheduler, cron, every
 from duetime.errors import CopyRefused, StoreMoved
-from duetime.model.store_copy import RecordKind
-from duetime.scheduler.store_copy import NamedStore, copy_store, rehearse_copy
+from duetime.model.stored.copy import RecordKind
+from duetime.scheduler.transfer.store_copy import NamedStore, copy_store, rehearse_copy
 from duetime.testing.conformance.kit import hire, put
 from tests.integration.copying.kit import (
     at,

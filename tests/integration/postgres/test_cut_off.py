@@ -10,7 +10,7 @@ import pytest
 
 from duetime.model.job import JobId
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND
 from tests.integration.kit import Fleet, FleetAt, accepted
 from tests.integration.tasks import App

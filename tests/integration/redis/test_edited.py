@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from duetime.model.audit import AuditEntry
 from duetime.model.job import JobEdit, JobTerms
 from duetime.model.limits import Gate
 from duetime.model.queues import Registry
 from duetime.model.retention import Retention
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import SECOND
 from duetime.model.worker import WorkerStats
 from duetime.stores.base import ClaimRequest, JobFilter, PulseQuery, Store

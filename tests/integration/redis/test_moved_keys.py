@@ -10,7 +10,7 @@ import pytest
 from redis.asyncio import Redis
 
 from duetime.errors import StoreError
-from duetime.model.store_copy import RecordKind
+from duetime.model.stored.copy import RecordKind
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
 from duetime.testing.clock import FakeClock

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from duetime.model.job import JobId
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Instant, Micros
 from tests.integration.ledger import Entry, starts_by_job
 from tests.integration.occurrences import stood_for

@@ -17,7 +17,7 @@ from typing import Any
 from duetime.errors import StoreUnavailable
 from duetime.model.job import JobId
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Instant
 from duetime.scheduler.task import Call
 from tests.integration import ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Instant
 from tests.integration.ledger import Entry
 from tests.integration.storm.judge import AWAKENING, FROZEN, KILLED, POISONOUS, THAWED, Facts, violations

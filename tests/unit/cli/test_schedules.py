@@ -10,7 +10,7 @@ from duetime.cli.schedules import schedule_lines, schedule_row, schedule_values,
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.schedule.runs import ScheduleRuns, StoredRun
 from duetime.model.states import State
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.time import LONGEST_DURATION, from_datetime
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.specs import trigger_to_text

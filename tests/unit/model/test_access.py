@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from duetime.model.access import digest_of, new_secret
+from duetime.model.stored.credentials import digest_of, new_secret
 
 
 def test_secrets_differ_and_their_digests_tell_nothing_of_them() -> None:

@@ -7,7 +7,7 @@ import pytest
 from duetime.errors import JobActive
 from duetime.model.job import JobTerms
 from duetime.model.states import State
-from duetime.model.stored import StoredJob, job_once_more
+from duetime.model.stored.jobs import StoredJob, job_once_more
 from duetime.model.task import JobOptions, job_options
 from duetime.model.time import SECOND
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from tests.unit.model.explain.explain_kit import ALIVE
 
 FIRES_ONLY = replace(ALIVE, queues=(), slots=0, tasks=())

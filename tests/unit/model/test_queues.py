@@ -16,7 +16,7 @@ from duetime.model.queues import (
     unserved,
 )
 from duetime.model.states import State
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from tests.unit.model.explain.explain_kit import ALIVE
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.store_copy import RecordChecksum, WholeRecord
+from duetime.model.stored.copy import RecordChecksum, WholeRecord
 
 
 def test_a_checksum_does_not_depend_on_the_order_nor_on_the_stretches() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from duetime import Limit, Scheduler, State, cron
 from duetime.errors import InvalidArguments, InvalidOption, PayloadTooLarge, UnknownTask
-from duetime.model.announced import TaskAnnouncement
+from duetime.model.stored.announced import TaskAnnouncement
 from duetime.runtime.upkeep.announcing import announcement
 from duetime.testing import FakeClock, drain
 from duetime.testing.conformance.kit import hire

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.time import HOUR, SECOND
 from duetime.scheduler.explanations import check_plans
 from tests.unit.model.explain.explain_kit import ALIVE, NOW, SCHEDULE

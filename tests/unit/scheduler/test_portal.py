@@ -4,7 +4,7 @@ import asyncio
 import concurrent.futures
 from typing import NoReturn
 
-from duetime.scheduler.portal import BlockingPortal
+from duetime.scheduler.processes.portal import BlockingPortal
 
 
 async def test_a_call_that_the_loop_cancels_raises_an_exception_in_the_callers_thread() -> None:

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from duetime.scheduler.worker_process import ConsoleFormatter, JsonFormatter
+from duetime.scheduler.processes.worker_process import ConsoleFormatter, JsonFormatter
 
 
 def raised(message: str) -> logging.LogRecord:

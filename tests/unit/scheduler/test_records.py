@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob
+from duetime.model.stored.jobs import StoredAttempt, StoredJob
 from duetime.scheduler.records import attempts_of
 
 UNSAID = (

@@ -9,8 +9,8 @@ import pytest
 
 from duetime.errors import StoreUnavailable
 from duetime.failpoints import arm
-from duetime.model.audit import AuditEntry
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import SECOND, Instant
 from duetime.scheduler.schedule_changes import (
     ScheduleDecision,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from duetime.errors import CopyRefused
-from duetime.model.store_copy import COLUMNS, RecordKind, WholeRecord
-from duetime.scheduler.store_copy import _CopyRun, _write_batches
+from duetime.model.stored.copy import COLUMNS, RecordKind, WholeRecord
+from duetime.scheduler.transfer.store_copy import _CopyRun, _write_batches
 
 
 def test_what_is_written_at_once_is_not_heavier_than_a_server_takes_unless_it_is_one_record() -> None:

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, Self, TypeAlias
 from zoneinfo import ZoneInfo
 
 from duetime.errors import InvalidTime
-from duetime.model.audit import StoredAuditEntry
 from duetime.model.job import JobId
 from duetime.model.limits import Gate, gate_schedule
 from duetime.model.queues import StoredQueue
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import LiveWorkers, StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored.audit import StoredAuditEntry
+from duetime.model.stored.jobs import LiveWorkers, StoredAttempt, StoredJob, StoredWorker
 from duetime.model.time import (
     DAY,
     HOUR,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from duetime.model.explain.facts import JobFacts, Sentence, first_line, length, sentences
 from duetime.model.locks import is_lock_held
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt
+from duetime.model.stored.jobs import StoredAttempt
 
 _TRIES = {
     "error": "failed",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from duetime.model.audit import StoredAuditEntry
 from duetime.model.explain.facts import (
     ScheduleFacts,
     ScheduleQuestion,
@@ -20,7 +19,8 @@ from duetime.model.explain.job import hindrances, job_story
 from duetime.model.schedule.occurrences import searched_until
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import StoredAuditEntry
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.text import counted
 from duetime.model.time import LONGEST_DURATION, Instant, Micros, describe_duration
 from duetime.model.triggers.base import NoOccurrence, Trigger

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from duetime.errors import InvalidTime, NothingToSkip
-from duetime.model.audit import ITSELF, AuditEntry
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.occurrences import (
     OccurrenceSpan,
@@ -20,7 +19,8 @@ from duetime.model.schedule.occurrences import (
 )
 from duetime.model.schedule.record import PAUSED, ScheduleUpdate, StoredSchedule, standstill
 from duetime.model.secrets import mask_payload
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.audit import ITSELF, AuditEntry
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.time import SECOND, Instant, Micros, in_words
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.specs import same_rule, trigger_from_text, trigger_if_readable, trigger_to_text

@@ -12,13 +12,13 @@ from datetime import date, datetime
 from typing import Any, Final, NamedTuple, cast
 
 from duetime.errors import InvalidName, InvalidOption, InvalidTime, InvalidTrigger, InvalidValue
-from duetime.model.audit import AuditEntry
 from duetime.model.job import FOREVER, JobTerms, OnCrash, join_tags, split_tags
 from duetime.model.schedule.actions import put
 from duetime.model.schedule.occurrences import MOST_IN_A_SPAN
 from duetime.model.schedule.options import ScheduleOptions, ScheduleOptionValues, schedule_options
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.secrets import MASK, check_secret, mask_arguments
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.task import check_on_crash
 from duetime.model.text import (
     MAX_DEPTH,

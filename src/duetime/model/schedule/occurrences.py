@@ -13,7 +13,7 @@ from duetime.model.job import JobId, JobTerms, NewJob
 from duetime.model.limits import schedule_gate
 from duetime.model.schedule.record import StoredSchedule, standstill
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Instant, from_datetime, in_words
 from duetime.model.triggers.base import NEVER, NoOccurrence, SearchBudget, Trigger
 from duetime.model.triggers.combined import CombinedTrigger

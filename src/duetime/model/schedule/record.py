@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from duetime.model.audit import ITSELF, AuditEntry
 from duetime.model.job import DEFAULT_PRIORITY, DEFAULT_QUEUE, NewJob, OnCrash
+from duetime.model.stored.audit import ITSELF, AuditEntry
 from duetime.model.time import SECOND, Instant, Micros
 
 Overlap: TypeAlias = Literal["skip", "queue_one", "queue_all", "cancel_running", "allow"]

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from duetime.model.job import JobId
 from duetime.model.retention import is_over
 from duetime.model.states import State
-from duetime.model.stored import with_blanks
+from duetime.model.stored.jobs import with_blanks
 from duetime.model.time import Instant, Micros
 
 RUN_ENDS: Final[tuple[State, ...]] = (State.SUCCEEDED, State.FAILED, State.CANCELLED)

@@ -12,7 +12,7 @@ from typing import Any, Final, cast, get_args
 from duetime.errors import DuetimeError, InvalidOption, InvalidTrigger
 from duetime.model.job import JobTerms, OnCrash
 from duetime.model.schedule.record import Misfire, Overlap, StoredSchedule
-from duetime.model.stored import row_problem
+from duetime.model.stored.jobs import row_problem
 from duetime.model.text import shown
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers import calendars, combined

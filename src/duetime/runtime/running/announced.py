@@ -8,8 +8,8 @@ from typing import Any, Final, NoReturn, cast
 import msgspec
 
 from duetime.errors import InvalidArguments, PayloadTooLarge
-from duetime.model.announced import TaskAnnouncement, read_options
 from duetime.model.secrets import MASK
+from duetime.model.stored.announced import TaskAnnouncement, read_options
 from duetime.model.text import MAX_DEPTH, beyond_bounds, join_words, shown
 from duetime.runtime.codec.arguments import MAX_PAYLOAD, Arguments
 from duetime.runtime.codec.json_values import ENCODE_ERRORS, encode_in_order, encode_json, encode_problem

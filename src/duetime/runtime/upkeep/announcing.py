@@ -6,7 +6,7 @@ import inspect
 
 import msgspec
 
-from duetime.model.announced import ANNOUNCED_FOR, TaskAnnouncement, options_to_text
+from duetime.model.stored.announced import ANNOUNCED_FOR, TaskAnnouncement, options_to_text
 from duetime.model.time import SECOND
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.service import Service, WorkerContext

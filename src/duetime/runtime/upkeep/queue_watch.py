@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from duetime.model.queues import MOST_COUNTED, unserved
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.text import short_list
 from duetime.runtime.pacing import WATCH_QUEUES
 from duetime.runtime.service import Service, WorkerContext

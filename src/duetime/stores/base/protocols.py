@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol, Self
 
-from duetime.model.access import Credential, CredentialId, CredentialKind, NewCredential
-from duetime.model.announced import StoredTask, TaskAnnouncement
-from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
@@ -19,8 +16,11 @@ from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.states import State
-from duetime.model.store_copy import RecordKind, WholeRecord
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored.announced import StoredTask, TaskAnnouncement
+from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
+from duetime.model.stored.copy import RecordKind, WholeRecord
+from duetime.model.stored.credentials import Credential, CredentialId, CredentialKind, NewCredential
+from duetime.model.stored.jobs import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base.values import (

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from duetime.model.job import Claim
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.worker import WorkerId
 from duetime.stores.base import (
     ClaimRequest,

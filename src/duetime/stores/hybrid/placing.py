@@ -16,7 +16,7 @@ from duetime.model.job import JobId, NewJob, Token
 from duetime.model.limits import UNLIMITED
 from duetime.model.reports import Progress
 from duetime.model.routes import Routes, Tier, tier_of
-from duetime.model.stored import LiveWorkers
+from duetime.model.stored.jobs import LiveWorkers
 from duetime.model.time import Clock
 from duetime.stores.base import Store
 from duetime.stores.base.backoff import backoff

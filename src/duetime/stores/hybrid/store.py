@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Final, Self, TypeVar
 
 from duetime.errors import ConfigError, InvalidOption
-from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
@@ -19,8 +18,9 @@ from duetime.model.reports import LogPart
 from duetime.model.retention import Retention
 from duetime.model.routes import Routes, Tier, longest_delay, usable_routes
 from duetime.model.states import State
-from duetime.model.store_copy import RecordKind, WholeRecord
-from duetime.model.stored import StoredAttempt, StoredJob
+from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted
+from duetime.model.stored.copy import RecordKind, WholeRecord
+from duetime.model.stored.jobs import StoredAttempt, StoredJob
 from duetime.model.time import Clock, Instant, Micros, SystemClock, describe_duration
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId
 from duetime.stores.base import (

@@ -9,8 +9,8 @@ from types import CoroutineType
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, cast
 
 from duetime.errors import StoreUnavailable
-from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId
+from duetime.model.stored.audit import NOTHING_NOTED, Noted
 from duetime.stores.base import Store
 
 P = ParamSpec("P")

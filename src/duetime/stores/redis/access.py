@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import msgspec
 
-from duetime.model.access import Credential, CredentialId, CredentialKind, NewCredential
-from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted
+from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted
+from duetime.model.stored.credentials import Credential, CredentialId, CredentialKind, NewCredential
 from duetime.model.time import Micros
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.messages import entry_fields, noted_fields

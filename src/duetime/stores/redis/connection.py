@@ -17,7 +17,7 @@ from duetime.errors import NotOpen
 from duetime.failpoints import failpoint
 from duetime.model.ids import new_token
 from duetime.model.job import JobId
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Clock, Instant
 from duetime.stores.base import Hint
 from duetime.stores.base.local_hints import HintSubscribers

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Final, TypeVar
 
 from duetime.errors import StoreUnavailable
-from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted
 from duetime.model.ids import new_token
 from duetime.model.job import JobEdit, JobId
 from duetime.model.limits import UNLIMITED, Gate
 from duetime.model.retention import Remains, Retention, is_latest, note_on, outlived
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import DAY, LATEST, Instant
 from duetime.stores.base import CancelAnswer, DeleteAnswer, EditAnswer, Hint, PruneResult, ReleaseAnswer

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from duetime.errors import StoreError
-from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind, RecordRow, WholeRecord
+from duetime.model.stored.copy import COLUMNS, PART_COLUMNS, RecordKind, RecordRow, WholeRecord
 from duetime.stores.base.jobs import read_progress
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.messages import NamedValues

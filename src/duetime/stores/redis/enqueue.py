@@ -10,9 +10,9 @@ from functools import partial
 from typing import Any, Final
 
 from duetime.errors import InvalidArguments, InvalidTransaction, StoreUnavailable
-from duetime.model.audit import AuditEntry
 from duetime.model.job import SOON, JobId, Key, KeyDecision, KeyHolder, NewJob, decide_key, due_soon
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction, Hint
 from duetime.stores.base.jobs import NoTransaction, job_hints, key_taken, warn_of_mismatches

@@ -11,8 +11,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from duetime.model.announced import StoredTask
-from duetime.model.audit import ITSELF, AuditEntry, Noted, StoredAuditEntry, read_detail
 from duetime.model.job import JobTerms, NewJob, Token, join_tags
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
@@ -21,7 +19,9 @@ from duetime.model.retention import Remains, as_of
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored.announced import StoredTask
+from duetime.model.stored.audit import ITSELF, AuditEntry, Noted, StoredAuditEntry, read_detail
+from duetime.model.stored.jobs import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.model.worker import Command, NewCommand, WorkerInfo

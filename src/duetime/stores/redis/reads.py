@@ -13,7 +13,7 @@ from duetime.model.job import JobKind, join_tags
 from duetime.model.limits import Gate
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
-from duetime.model.stored import StoredJob, StoredWorker
+from duetime.model.stored.jobs import StoredJob, StoredWorker
 from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.messages import NamedValues, read_job, read_worker

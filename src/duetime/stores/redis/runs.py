@@ -18,7 +18,7 @@ from duetime.model.limits import LimitedJob, MeasuredLimit, choose_limited, gate
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success
 from duetime.model.reports import LogPart, NewLogPart, Progress
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob, checked_claim, unreadable_row
+from duetime.model.stored.jobs import StoredAttempt, StoredJob, checked_claim, unreadable_row
 from duetime.model.text import shown
 from duetime.model.time import Instant
 from duetime.model.worker import WorkerId

@@ -7,13 +7,13 @@ from itertools import product
 from typing import Final
 
 from duetime.errors import StoreUnavailable
-from duetime.model.audit import AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.schedule.runs import RUN_ENDS, ScheduleRuns, StoredRun, runs_by_schedule
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import AuditEntry, StoredAuditEntry
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import DueSchedules, Hint
 from duetime.stores.base.jobs import job_hints

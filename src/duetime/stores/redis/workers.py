@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from duetime.errors import StoreMoved
-from duetime.model.announced import StoredTask, TaskAnnouncement
-from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import Token
 from duetime.model.outcome import CrashSuspect
+from duetime.model.stored.announced import StoredTask, TaskAnnouncement
+from duetime.model.stored.audit import NOTHING_NOTED, Noted
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats

@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 import msgspec
 
-from duetime.model.access import Credential, CredentialId, CredentialKind, NewCredential, Role
-from duetime.model.audit import NOTHING_NOTED, AuditEntry, Noted
+from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted
+from duetime.model.stored.credentials import Credential, CredentialId, CredentialKind, NewCredential, Role
 from duetime.model.time import Micros
 from duetime.stores.sql.driver import Query, Row, Script
 from duetime.stores.sql.enqueue import note

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from duetime.model.store_copy import COLUMNS, RecordKind, RecordRow, WholeRecord
+from duetime.model.stored.copy import COLUMNS, RecordKind, RecordRow, WholeRecord
 from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Script
 from duetime.stores.sql.statements.loader import FOLDER, Dialect, Statements, build, parse

@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 
 from duetime.errors import NotOpen, SchemaMismatch
-from duetime.model.audit import AuditEntry
 from duetime.model.job import JobId, NewJob, due_soon
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.stores.base import Hint

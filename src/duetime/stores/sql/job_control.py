@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.ids import new_token
 from duetime.model.job import JobEdit, JobId
 from duetime.model.states import State
+from duetime.model.stored.audit import NOTHING_NOTED, Noted
 from duetime.model.text import clean_text
 from duetime.model.time import LATEST
 from duetime.model.worker import WorkerId

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from duetime.model.audit import AuditEntry
 from duetime.model.explain.facts import LimitFacts
 from duetime.model.limits import UNLIMITED, Gate, gate_schedule
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.text import clean_text
 from duetime.model.time import Instant
 from duetime.stores.base import CancelAnswer, Hint, QueueOutlook

@@ -13,7 +13,7 @@ from duetime.model.job import JobId, join_tags
 from duetime.model.reports import LogPart
 from duetime.model.retention import as_of
 from duetime.model.states import State
-from duetime.model.stored import (
+from duetime.model.stored.jobs import (
     StoredAttempt,
     StoredJob,
     StoredWorker,

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
-from duetime.model.audit import ITSELF, AuditEntry, StoredAuditEntry
 from duetime.model.job import JobId, NewJob
 from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import SUPERSEDED, Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.schedule.runs import RUN_ENDS, ScheduleRuns, StoredRun, runs_by_schedule
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import ITSELF, AuditEntry, StoredAuditEntry
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId

@@ -16,7 +16,7 @@ from duetime.model.job import JobId, NewJob, Token
 from duetime.model.outcome import MAX_SNOOZED, SNOOZED, Settlement, as_stored, is_plain_success
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction
 from duetime.stores.base.backoff import backoff

@@ -9,11 +9,11 @@ from typing import Any, Final, cast
 import msgspec
 
 from duetime.errors import StoreMoved
-from duetime.model.announced import StoredTask, TaskAnnouncement
-from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId, Token
 from duetime.model.outcome import CrashSuspect
-from duetime.model.stored import with_blanks
+from duetime.model.stored.announced import StoredTask, TaskAnnouncement
+from duetime.model.stored.audit import NOTHING_NOTED, Noted
+from duetime.model.stored.jobs import with_blanks
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats

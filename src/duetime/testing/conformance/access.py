@@ -6,9 +6,9 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
-from duetime.model.access import CredentialKind, NewCredential, Role, digest_of, new_secret
-from duetime.model.audit import AuditEntry, Subject
 from duetime.model.ids import new_job_id
+from duetime.model.stored.audit import AuditEntry, Subject
+from duetime.model.stored.credentials import CredentialKind, NewCredential, Role, digest_of, new_secret
 from duetime.model.time import DAY, MINUTE, SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from duetime.model.announced import StoredTask, TaskAnnouncement
+from duetime.model.stored.announced import StoredTask, TaskAnnouncement
 from duetime.model.time import DAY, Instant
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.job import JobId, NewJob
 from duetime.model.outcome import Cancelled, Failed
 from duetime.model.schedule.occurrences import MOST_IN_A_SPAN, OccurrenceSpan, SpanCut, span_cuts
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import SECOND, Instant
 from duetime.model.triggers.at import At
 from duetime.stores.base import Hint, JobFilter, Store

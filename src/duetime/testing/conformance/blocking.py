@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Sequence
 
 from duetime.errors import KeyTaken
-from duetime.model.audit import AuditEntry
 from duetime.model.job import JobId, Key, NewJob
+from duetime.model.stored.audit import AuditEntry
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.conformance.kit import job, put
 from duetime.testing.conformance.suite import StoreSuite

@@ -21,7 +21,7 @@ from duetime.model.outcome import (
 )
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock

@@ -8,11 +8,11 @@ from typing import cast
 import pytest
 
 from duetime.errors import KeyTaken, StoreError
-from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.job import FOREVER, JobTerms, Key
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import AuditEntry
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock

@@ -13,7 +13,7 @@ from duetime.model.job import JobId, JobTerms, Key
 from duetime.model.outcome import Failed, Interrupted, Released
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.stored import StoredJob
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id, new_token
 from duetime.model.job import Claim, JobId, NewJob, Token
 from duetime.model.outcome import Outcome, Settlement, Succeeded, decide
@@ -16,7 +15,8 @@ from duetime.model.retry import NO_RETRIES, RetryPolicy
 from duetime.model.schedule import actions as declaring
 from duetime.model.schedule.actions import declaration
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
-from duetime.model.stored import StoredJob
+from duetime.model.stored.audit import AuditEntry
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.model.worker import WorkerId, WorkerInfo
 from duetime.stores.base import ClaimRequest, OrphanedJob, PruneResult, Store

@@ -13,7 +13,7 @@ from duetime.model.limits import Gate
 from duetime.model.outcome import Failed
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.store_copy import COLUMNS, LAST_KEY, PART_COLUMNS, RecordKind, WholeRecord
+from duetime.model.stored.copy import COLUMNS, LAST_KEY, PART_COLUMNS, RecordKind, WholeRecord
 from duetime.model.time import DAY, MINUTE
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock

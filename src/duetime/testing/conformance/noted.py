@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.audit import AuditEntry, Subject
 from duetime.model.job import JobEdit
 from duetime.model.limits import Gate
+from duetime.model.stored.audit import AuditEntry, Subject
 from duetime.model.worker import CommandKind, NewCommand
 from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from duetime.model.audit import ITSELF
 from duetime.model.job import JobTerms
 from duetime.model.outcome import Cancelled, Failed, Outcome, Succeeded
 from duetime.model.schedule.record import Firing
 from duetime.model.states import State
+from duetime.model.stored.audit import ITSELF
 from duetime.model.time import SECOND, Instant
 from duetime.stores.base import DueSchedules, Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from duetime.model.audit import AuditEntry
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import SECOND
 from duetime.stores.base import DueSchedules, JobFilter, Store
 from duetime.testing.clock import FakeClock

@@ -21,7 +21,7 @@ from duetime.model.outcome import (
 from duetime.model.reports import Progress
 from duetime.model.retry import fixed
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt
+from duetime.model.stored.jobs import StoredAttempt
 from duetime.model.time import SECOND
 from duetime.stores.base import JobFilter, Store
 from duetime.testing.clock import FakeClock

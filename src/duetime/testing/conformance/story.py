@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from duetime.model.audit import AuditEntry
 from duetime.model.ids import new_job_id
 from duetime.model.job import Claim, JobEdit, JobTerms, Key, NewJob
 from duetime.model.limits import Gate, gate_name
@@ -15,6 +14,7 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import fixed
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import DAY, MINUTE, SECOND
 from duetime.model.worker import CommandKind, NewCommand
 from duetime.stores.base import ClaimRequest, Store

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.time import SECOND
 from duetime.model.worker import WorkerStats
 from duetime.stores.base import PeerWorker, Store

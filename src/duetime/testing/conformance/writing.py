@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from duetime.model.audit import AuditEntry
 from duetime.model.schedule.actions import CodeSchedule
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored.audit import AuditEntry
 from duetime.stores.base import Hint, JobFilter, Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.kit import (

@@ -9,8 +9,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from duetime.errors import InvalidCursor, InvalidOption, JobActive, JobEnded, JobNotFound
-from duetime.model.access import Role
 from duetime.model.ids import new_job_id
+from duetime.model.stored.credentials import Role
 from duetime.scheduler.pages import write_cursor
 from duetime.scheduler.records import JobRecord
 from duetime.web.access import Access, Operator

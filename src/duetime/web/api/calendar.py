@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Final
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from duetime.model.access import CredentialKind, Role
 from duetime.model.schedule.calendar import MAX_DAYS, Calendar
 from duetime.model.schedule.forecast import Forecast
+from duetime.model.stored.credentials import CredentialKind, Role
 from duetime.scheduler.audit import MAX_ACTOR_NAME
 from duetime.web.access import PREFIX, UnboundViewer, Viewer
 from duetime.web.answers import NOT_GIVEN, Body, answer, model_of

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from duetime.errors import StoreError
-from duetime.scheduler.health import readiness, schedule_health
+from duetime.scheduler.processes.health import readiness, schedule_health
 from duetime.web.access import Viewer
 from duetime.web.answers import Body, answer
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import Field
 from starlette.responses import RedirectResponse, Response
 
-from duetime.model.access import Role
+from duetime.model.stored.credentials import Role
 from duetime.web.access import Viewer
 from duetime.web.answers import Body, answer
 from duetime.web.api.values import EXAMPLE_CODE, EXAMPLE_TOKEN

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from duetime.model.audit import StoredAuditEntry
 from duetime.model.explain.facts import ScheduleFacts, ask_about
 from duetime.model.explain.schedule import schedule_explanation
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
-from duetime.model.stored import StoredJob, StoredWorker
+from duetime.model.stored.audit import StoredAuditEntry
+from duetime.model.stored.jobs import StoredJob, StoredWorker
 from duetime.model.time import DAY, HOUR, SECOND, Instant, from_datetime
 from duetime.model.triggers.base import Trigger
 from duetime.model.triggers.cron import cron

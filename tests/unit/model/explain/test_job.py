@@ -8,7 +8,7 @@ import pytest
 from duetime.model.explain.facts import JobFacts, LimitFacts
 from duetime.model.explain.job import job_explanation
 from duetime.model.states import State
-from duetime.model.stored import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored.jobs import StoredAttempt, StoredJob, StoredWorker
 from duetime.model.time import SECOND, Instant
 from duetime.model.worker import WorkerStats
 

@@ -7,7 +7,7 @@ import pytest
 
 from duetime.model.explain.facts import JobFacts
 from duetime.model.states import State
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.time import DAY, HOUR, LONGEST_DURATION, SECOND, from_datetime
 from duetime.model.triggers.cron import cron
 from duetime.model.triggers.every import every

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from duetime.model.audit import ITSELF
 from duetime.model.schedule.actions import (
     UNDECLARED_GRACE,
     CodeSchedule,
@@ -13,7 +12,8 @@ from duetime.model.schedule.actions import (
     undeclared_by_workers,
 )
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.audit import ITSELF
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.worker import WorkerState, WorkerStats
 
 SCHEDULE = StoredSchedule(

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from duetime import Scheduler
-from duetime.model.announced import ANNOUNCED_FOR, StoredTask, TaskAnnouncement
+from duetime.model.stored.announced import ANNOUNCED_FOR, StoredTask, TaskAnnouncement
 from duetime.runtime.upkeep.announcing import TaskAnnouncer, announcement
 from tests.unit.runtime.kit import context_of
 

@@ -6,8 +6,8 @@ from typing import Any, cast
 import pytest
 
 from duetime.errors import StoreUnavailable
-from duetime.model.audit import NOTHING_NOTED, Noted
 from duetime.model.job import JobId
+from duetime.model.stored.audit import NOTHING_NOTED, Noted
 from duetime.model.time import Instant
 from duetime.model.worker import Command, CommandId, CommandKind, NewCommand, WorkerId
 from duetime.runtime.upkeep.commands import CommandRunner, carry_out

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pytest
 
 from duetime.model.queues import DueJobs
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.jobs import StoredWorker
 from duetime.runtime.options import WorkerOptions
 from duetime.runtime.upkeep.queue_watch import QueueWatch
 from tests.unit.model.explain.explain_kit import ALIVE

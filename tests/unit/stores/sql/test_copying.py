@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from duetime.model.store_copy import COLUMNS, PART_COLUMNS, RecordKind
+from duetime.model.stored.copy import COLUMNS, PART_COLUMNS, RecordKind
 from duetime.stores.sql.copying import _TABLES, _statements, _Table
 from duetime.stores.sql.mariadb.dialect import MARIADB
 from duetime.stores.sql.postgres.dialect import POSTGRES

@@ -9,13 +9,13 @@ from typing import Any
 
 import msgspec
 
-from duetime.model.audit import AuditEntry, StoredAuditEntry, read_detail
 from duetime.model.job import Claim, NewJob, join_tags
 from duetime.model.limits import Gate
 from duetime.model.outcome import Settlement
 from duetime.model.reports import NewLogPart, Progress
 from duetime.model.schedule.record import ScheduleUpdate, StoredSchedule
-from duetime.model.stored import checked_claim
+from duetime.model.stored.audit import AuditEntry, StoredAuditEntry, read_detail
+from duetime.model.stored.jobs import checked_claim
 from duetime.model.text import clean_text
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import NewCommand

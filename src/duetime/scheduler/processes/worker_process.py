@@ -24,7 +24,7 @@ from duetime.runtime.settling.job_log import RECORD_FIELDS, log as job_log
 from duetime.runtime.worker import Worker
 from duetime.runtime.worker_group import WorkerGroup
 from duetime.scheduler.lookup import check_not_moved
-from duetime.scheduler.supervisor import (
+from duetime.scheduler.processes.supervisor import (
     EXIT_CODE_OF_SIGNAL,
     START_ANOTHER,
     STOP_SIGNALS,
@@ -159,7 +159,7 @@ async def _telling_health(
     if address is None:
         yield
         return
-    from duetime.scheduler.health import HealthReports, serve_health
+    from duetime.scheduler.processes.health import HealthReports, serve_health
 
     reports = HealthReports(worker, lambda: scheduler.store, scheduler.schedules)
     async with serve_health(reports, *address):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.model.schedule.record import StoredSchedule
-from duetime.model.stored import StoredAttempt, StoredJob
+from duetime.model.stored.jobs import StoredAttempt, StoredJob
 
 RecordRow: TypeAlias = tuple[str | int | float | None, ...]
 

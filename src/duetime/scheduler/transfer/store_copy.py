@@ -11,10 +11,10 @@ from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.errors import CopyDiffers, CopyError, CopyRefused
-from duetime.model.audit import StoredAuditEntry
 from duetime.model.ids import new_job_id, new_token
-from duetime.model.store_copy import COLUMNS, LAST_KEY, RecordChecksum, RecordKind, WholeRecord
-from duetime.model.stored import StoredWorker
+from duetime.model.stored.audit import StoredAuditEntry
+from duetime.model.stored.copy import COLUMNS, LAST_KEY, RecordChecksum, RecordKind, WholeRecord
+from duetime.model.stored.jobs import StoredWorker
 from duetime.model.text import short_list
 from duetime.model.time import SECOND, Instant, Micros, to_datetime
 from duetime.model.worker import CommandKind, NewCommand

@@ -1,0 +1,1 @@
+"""What is stored of jobs, tasks, credentials and audit entries, as it is read back."""

@@ -1,0 +1,1 @@
+"""Workers as processes of the machine: started, supervised, asked for their health."""

@@ -1,0 +1,1 @@
+"""Schedules and whole stores, moved from one place to another."""
