@@ -27,7 +27,7 @@ from benchmarks.sizes import QUICK
 HERE: Final = Path(__file__).resolve().parent.parent
 CHOICES: Final = {measure.name: measure for measure in MEASURES}
 USUAL: Final = ("enqueue", "drain", "start", "lateness")
-SIZES: Final = replace(QUICK, future=0)
+SIZES: Final = replace(QUICK, future=0, drain=40_000, singles=1_500, at_once=12_800, bulk=40_000)
 
 
 @click.command()

@@ -79,9 +79,8 @@ class Arguments:
             rebuilt = self._decoder.decode(raw)
             if self._checks:
                 self._check_changes(given, rebuilt)
-            for name in self.secrets:
-                if getattr(given, name, None) == MASK:
-                    raise self._misfit(f"{name!r} is masked; give its value in place of {MASK}")
+            if self.secrets:
+                self._check_masks(given)
             if b"null" in raw and (path := find_nan(plain_values(given), "$")) is not None:
                 raise self._misfit(f"{NO_NAN} - at `{path}`")
         except msgspec.ValidationError as error:
@@ -197,6 +196,12 @@ class Arguments:
                 if (change := find_change(was, getattr(rebuilt, name), name)) is not None:
                     hidden = f"it would come back as something else - at `$.{name}`"
                     raise self._misfit(hidden if name in self.secrets else change)
+
+    def _check_masks(self, given: msgspec.Struct) -> None:
+        """Refuse a secret that was read back masked."""
+        for name in self.secrets:
+            if getattr(given, name, None) == MASK:
+                raise self._misfit(f"{name!r} is masked; give its value in place of {MASK}")
 
     def _misfit(self, detail: str) -> InvalidArguments:
         return InvalidArguments(f"arguments of {self._task}{self._signature} do not fit: {detail}")

@@ -14,7 +14,7 @@ _SHORT_RUN: Micros = 25 * MILLISECOND
 """Runs shorter than this on average make waiting for the next claim worth avoiding."""
 _SPAN: Micros = 50 * MILLISECOND
 """As many jobs are taken in advance as end in this time."""
-_MAX_ENDING = 1_500
+_MAX_ENDING = 1_200
 _WEIGHT = 0.05
 """How much the last run counts in an average."""
 _LONGEST_GAP: Micros = 50 * MILLISECOND

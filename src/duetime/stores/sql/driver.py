@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 from duetime.errors import StoreError
@@ -49,7 +50,8 @@ start after a conflict, so a script is handed over as a function that makes it.
 ScriptMaker: TypeAlias = Callable[[], Script[T]]
 
 
-class SingleQueryScript(NamedTuple, Generic[T]):
+@dataclass(frozen=True, slots=True)
+class SingleQueryScript(Generic[T]):
     """A script of one statement, made as often as it is called; a driver may run the statement straight away."""
 
     verb: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -64,7 +65,7 @@ class SqlEnqueue(SqlSubject):
             first, rows = single, len(jobs)
             if self._dialect.slow_on_conflict:
                 fresh = self._sql.enqueue_one_fresh if rows == 1 else self._sql.enqueue_alike_fresh
-                first = single._replace(query=single.query._replace(statement=fresh))
+                first = replace(single, query=single.query._replace(statement=fresh))
             try:
                 return await self._driver.write(first, atomic=False, hint=hint, rows=rows, again=single)
             except AlreadyStored:

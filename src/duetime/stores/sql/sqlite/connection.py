@@ -56,12 +56,11 @@ _LENIENT_TEXT: Final = partial(str, encoding="utf-8", errors="replace")
 def run_script(connection: sqlite3.Connection, script: ScriptMaker[T], clock: Clock) -> T:
     """Run a script to its end, all of it at one moment of the store's clock."""
     now = clock.now()
-    if isinstance(script, SingleQueryScript):
-        single: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what it returns
-        values = values_of(single.query, now)
-        return single.answer(connection.execute(single.query.statement.sql, values).fetchall())
     # Closed also behind an error: a statement that was left half way would keep the connection at an old view.
     with contextlib.closing(plain_cursor(connection)) as cursor:
+        if isinstance(script, SingleQueryScript):
+            single: SingleQueryScript[T] = script  # pyright: ignore[reportUnknownVariableType] -- of what it returns
+            return single.answer(_execute(cursor, now, single.query))
         return play(script(), partial(_execute, cursor, now))
 
 
