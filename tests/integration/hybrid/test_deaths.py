@@ -43,7 +43,10 @@ def far_url(own_postgres: PostgresServer) -> str:
 
 
 class Load:
-    """Clients that enqueue jobs of both stores, again and again, until each is accepted."""
+    """Clients that enqueue jobs, again and again, until each is accepted: some of both stores, and one of far jobs alone.
+
+    A call whose answer was lost waits for the store that it was sent to, so while near is down all those of both may wait.
+    """
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -53,19 +56,23 @@ class Load:
 
     @asynccontextmanager
     async def going_on(self, clients: int = 3) -> AsyncIterator[None]:
-        """Enqueue until the block ends, and what is under way then."""
-        tasks = [asyncio.create_task(self._enqueue()) for _ in range(clients)]
+        """Enqueue until the block ends, and what is under way then; a block that fails waits for nothing."""
+        tasks = [asyncio.create_task(self._enqueue(both=number > 0)) for number in range(clients + 1)]
         try:
             yield
-        finally:
             self._ends.set()
             await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _enqueue(self) -> None:
+    async def _enqueue(self, *, both: bool) -> None:
         app = self._app
         while not self._ends.is_set():
-            self.near.append(await accepted(app, app.note.call()))
-            self.near.append(await accepted(app, app.work.options(delay=0.1).call(0.02)))
+            if both:
+                self.near.append(await accepted(app, app.note.call()))
+                self.near.append(await accepted(app, app.work.options(delay=0.1).call(0.02)))
             self.far.append(await accepted(app, app.work_once.call(0.01)))
             self.far.append(await accepted(app, app.note.options(key=str(len(self.far))).call()))
 
