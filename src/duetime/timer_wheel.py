@@ -8,7 +8,6 @@ level is reached, its timers move down; each timer moves at most once per level.
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import math
@@ -18,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, ParamSpec, Self
+from typing import Any, Final, ParamSpec, Self, TypeAlias
 
 from duetime.errors import InvalidOption, InvalidTime, WheelError
 from duetime.model.time import LONGEST_DURATION, SECOND, Duration, parse_duration
@@ -31,26 +30,19 @@ _LONGEST_TICK: Final = 86_400
 _FEWEST_SLOTS: Final = 2
 _MOST_SLOTS: Final = 65_536
 
+_Call: TypeAlias = "tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]"
+_NOTHING: Final[dict[str, Any]] = {}
+
 _log = logging.getLogger("duetime.timer_wheel")
 
 
 class Timer:
     """A callback that waits in a wheel."""
 
-    __slots__ = ("_args", "_callback", "_kwargs", "_lock", "slot", "tick")
+    __slots__ = ("_call", "_lock", "slot", "tick")
 
-    def __init__(
-        self,
-        callback: Callable[..., object],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any] | None,
-        *,
-        tick: int,
-        lock: threading.Lock,
-    ) -> None:
-        self._callback: Callable[..., object] | None = callback
-        self._args = args
-        self._kwargs = kwargs
+    def __init__(self, call: _Call, tick: int, lock: threading.Lock) -> None:
+        self._call: _Call | None = call
         self._lock = lock
         self.tick = tick
         self.slot: dict[Timer, None] = {}
@@ -59,19 +51,18 @@ class Timer:
     @property
     def waiting(self) -> bool:
         """Whether its callback may still run."""
-        return self._callback is not None
+        return self._call is not None
 
     def cancel(self) -> bool:
         """Keep the callback from running; False if it has begun to run, or was cancelled before."""
         return self.take() is not None
 
-    def take(self) -> functools.partial[object] | None:
+    def take(self) -> _Call | None:
         """Return what is to be called, once; the handle refers to nothing of it any more."""
         with self._lock:
-            callback, args, kwargs = self._callback, self._args, self._kwargs
-            self._callback, self._args, self._kwargs = None, (), None
+            call, self._call = self._call, None
             self.slot.pop(self, None)
-        return None if callback is None else functools.partial(callback, *args, **(kwargs or {}))
+        return call
 
 
 class TimerWheel:
@@ -118,13 +109,14 @@ class TimerWheel:
             delay = parse_duration(delay, what="delay") / SECOND
         if not callable(callback):
             raise InvalidOption(f"callback must be a function, not {callback!r}")
+        call = callback, args, kwargs or _NOTHING
         due = self._clock() + delay
         tick = math.ceil(due / self._length)
         # A quotient that was rounded down would be early.
         if tick * self._length < due:
             tick += 1
         with self._lock:
-            timer = Timer(callback, args, kwargs or None, tick=max(tick, self._swept + 1), lock=self._lock)
+            timer = Timer(call, max(tick, self._swept + 1), self._lock)
             self._place(timer)
             if (driver := self._driver) is not None and timer.tick < driver.alarm:
                 driver.alarm = timer.tick
@@ -322,19 +314,20 @@ def _lowest_bit(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
 
 
-def _run(call: functools.partial[object]) -> None:
+def _run(call: _Call) -> None:
     """Call it; an error is logged, and hurts no other timer."""
+    callback, args, kwargs = call
     try:
-        result = call()
+        result = callback(*args, **kwargs)
     except (KeyboardInterrupt, SystemExit):
         raise
     # Also what is no `Exception`: a future's CancelledError would end the driver.
     except BaseException:  # noqa: BLE001 -- logged with its traceback
-        _log.exception("the callback of a timer failed: %r", call.func)
+        _log.exception("the callback of a timer failed: %r", callback)
     else:
         if inspect.iscoroutine(result):
             result.close()
             _log.error(
                 "the callback of a timer is async, and did not run: %r; start a task in it",
-                call.func,
+                callback,
             )
