@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from duetime.locks.base import Attempt, BlockingLock, DistributedLock, LockOwner
+from duetime.locks.base import BlockingLock, DistributedLock, LockOwner
 from duetime.locks.open import open_lock
+from duetime.model.locks import Attempt
 
 __all__ = ["Attempt", "BlockingLock", "DistributedLock", "LockOwner", "open_lock"]

@@ -23,12 +23,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from duetime.errors import InvalidDuration, LockLost, LockMisused, LockNotAcquired
 from duetime.model.ids import new_token
 from duetime.model.job import Token
-from duetime.model.locks import check_lock_name
+from duetime.model.locks import Attempt, check_lock_name
 from duetime.model.time import DAY, MILLISECOND, SECOND, Duration, Micros, parse_duration
 from duetime.runtime.loop_thread import LoopThread
 from duetime.runtime.running.run import current_run
@@ -43,15 +43,6 @@ _FIRST_PAUSE: Final = 0.02
 _LONGEST_RETRY: Final = 0.5
 
 log = logging.getLogger("duetime.locks")
-
-
-class Attempt(NamedTuple):
-    """What came of one try to take a lock."""
-
-    fence: int | None
-    """The new owner's; `None` while another one holds it."""
-    left: Micros
-    """How long until the owner's deadline."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +77,8 @@ class DistributedLock(ABC):
         self.ttl = _check_ttl(ttl)
         self._timeout = timeout
         self._hold: _Hold | None = None
-        self._lost_hold: _Hold | None = None
+        self._guarded: _Hold | None = None
+        """That of the block which a loss ends."""
         self._fence: int | None = None
         self.lost = threading.Event()
         """Set when it was lost, until it is acquired again."""
@@ -152,13 +144,13 @@ class DistributedLock(ABC):
     async def release(self) -> bool:
         """Give the lock back; False if it is not held, or was lost."""
         hold = self._held()
-        if hold is None or not self._end(hold):
+        if hold is None or not _holds.end(self, hold):
             return False
         try:
             return await self.try_release(token=hold.token)
         except asyncio.CancelledError:
             # Elsewhere, since this loop may be about to end.
-            asyncio.run_coroutine_threadsafe(self.try_release(token=hold.token), _renewals.thread.loop())
+            asyncio.run_coroutine_threadsafe(self.try_release(token=hold.token), _holds.thread.loop())
             raise
 
     async def renew(self) -> bool:
@@ -185,15 +177,15 @@ class DistributedLock(ABC):
     async def __aenter__(self) -> Self:
         if not await self.acquire(self._timeout):
             raise self._contention()
-        if self._hold is not None and (task := asyncio.current_task()) is not None:
-            self._hold.guard(task)
+        self._guarded = self._hold
+        if self._guarded is not None and (task := asyncio.current_task()) is not None:
+            self._guarded.guard(task)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        hold = self._hold or self._lost_hold
-        self._lost_hold = None
+        hold, self._guarded = self._guarded, None
         released = await self.release()
         if hold is not None and hold.ended_block() and kind is asyncio.CancelledError:
             raise self._loss() from error
@@ -202,7 +194,7 @@ class DistributedLock(ABC):
 
     async def _acquire(self, timeout: Duration | None, *, caller: object, renew: bool) -> bool:
         waits = None if timeout is None else parse_duration(timeout, what="timeout")
-        holder = _held.get(self._key)
+        holder = _holds.by_key.get(self._key)
         if waits != 0 and holder is not None and holder.caller in (caller, current_run.get(None)):
             raise LockMisused(
                 f"this task, thread or job holds lock {self.name!r} already, and would wait for itself"
@@ -242,22 +234,9 @@ class DistributedLock(ABC):
 
     def _begin(self, hold: _Hold, caller: object, *, renew: bool = True) -> None:
         self.lost.clear()
-        self._fence, self._hold = hold.fence, hold
+        self._fence, self._hold, hold.caller = hold.fence, hold, caller
         if renew:
-            hold.caller = caller
-            _held[self._key] = hold
-            _renewals.add(self, hold)
-
-    def _end(self, hold: _Hold) -> bool:
-        """Hold it no more; False if that was so already."""
-        with _ending:
-            if self._hold is not hold:
-                return False
-            self._hold = None
-        if _held.get(self._key) is hold:
-            del _held[self._key]
-        _renewals.remove(hold)
-        return True
+            _holds.add(self, hold)
 
     async def _extend(self, hold: _Hold) -> bool:
         """Renew, and try again until the deadline if there is no answer; lose the lock where that fails."""
@@ -273,9 +252,8 @@ class DistributedLock(ABC):
             except Exception as error:  # noqa: BLE001 -- logged if the lock is lost by it
                 problem = str(error) or type(error).__name__
                 await asyncio.sleep(min(_LONGEST_RETRY, self.ttl / SECOND / 30))
-        if self._end(hold):
+        if _holds.end(self, hold):
             log.warning("lock %s was lost: it was not renewed in time (%s)", self.name, problem)
-            self._lost_hold = hold
             self.lost.set()
             # The loop may be closed by now.
             with suppress(RuntimeError):
@@ -350,7 +328,7 @@ class BlockingLock:
             raise self._lock._loss()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return _renewals.thread.run(work)
+        return _holds.thread.run(work)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -386,34 +364,45 @@ class _Hold:
             self._task.cancel()
 
 
-class _Renewals:
-    """Renews what this process holds, each at a third of its time to live."""
+class _Holds:
+    """What this process holds; each is renewed at a third of its time to live."""
 
     def __init__(self) -> None:
         self.thread = LoopThread("duetime-locks")
         self._lock = threading.Lock()
+        self.by_key: dict[tuple[str, str], _Hold] = {}
         self._due: dict[_Hold, tuple[DistributedLock, Micros]] = {}
         self._alarm: float = math.inf
         self._tasks: set[asyncio.Task[None]] = set()
 
     def add(self, lock: DistributedLock, hold: _Hold) -> None:
-        """Renew a lock from now on; the thread is woken only if it would sleep for too long."""
+        """Renew a lock, unless it was released; the thread is woken only if it would sleep for too long."""
         due = boottime() + lock.ttl // 3
         with self._lock:
+            if lock._hold is not hold:
+                return
+            self.by_key[lock._key] = hold
             self._due[hold] = lock, due
             if due >= self._alarm:
                 return
             self._alarm = due
         self.thread.loop().call_soon_threadsafe(self._look)
 
-    def remove(self, hold: _Hold) -> None:
-        """Renew it no more."""
+    def end(self, lock: DistributedLock, hold: _Hold) -> bool:
+        """Hold a lock no more; False if that was so already."""
         with self._lock:
+            if lock._hold is not hold:
+                return False
+            lock._hold = None
             self._due.pop(hold, None)
+            if self.by_key.get(lock._key) is hold:
+                del self.by_key[lock._key]
+        return True
 
     def forget(self) -> None:
-        """Renew nothing, in a forked child: its parent does."""
+        """Hold nothing, in a forked child: its parent does."""
         self._lock = threading.Lock()
+        self.by_key.clear()
         self._due.clear()
         self._alarm = math.inf
 
@@ -432,18 +421,14 @@ class _Renewals:
             task.add_done_callback(self._tasks.discard)
 
     async def _renew(self, lock: DistributedLock, hold: _Hold) -> None:
-        if await lock._extend(hold) and lock._hold is hold:
+        if await lock._extend(hold):
             self.add(lock, hold)
 
 
-_renewals: Final = _Renewals()
-_ending: Final = threading.Lock()
-_held: Final[dict[tuple[str, str], _Hold]] = {}
-"""What this process holds."""
+_holds: Final = _Holds()
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renewals.forget)
-    os.register_at_fork(after_in_child=_held.clear)
+    os.register_at_fork(after_in_child=_holds.forget)
 
 
 def _holder() -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,9 +20,10 @@ from urllib.parse import quote
 import msgspec
 
 from duetime.errors import ConfigError, InvalidName, StoreUnavailable
-from duetime.locks.base import DEFAULT_TTL, Attempt, DistributedLock, LockOwner, log
-from duetime.model.time import SECOND, Duration, Instant, Micros, to_datetime
-from duetime.runtime.identity import host_key, is_gone, process_started
+from duetime.locks.base import DEFAULT_TTL, DistributedLock, LockOwner, log
+from duetime.model.locks import Attempt
+from duetime.model.time import SECOND, Duration, Instant, Micros, SystemClock, to_datetime
+from duetime.runtime.identity import boot_id, host_key, is_gone, process_started
 from duetime.runtime.store_clock import boottime
 
 _LONGEST_NAME: Final = 250
@@ -32,6 +32,9 @@ _PAUSE: Final = 0.002
 _LARGEST_RECORD: Final = 4096
 _MOUNTS: Final = "/proc/self/mountinfo"
 _NETWORKS: Final = ("nfs", "cifs", "smb", "9p", "afs", "fuse.sshfs")
+
+_clock: Final = SystemClock()
+_boot: Final = cache(boot_id)
 
 
 class FileLock(DistributedLock):
@@ -61,7 +64,7 @@ class FileLock(DistributedLock):
             last = file.read()
             if last is not None and last.token != instead_of and not last.is_over():
                 return Attempt(None, last.deadline - boottime())
-            now = _now()
+            now = _clock.now()
             fence = now if last is None else max(last.fence + 1, now)
             pid = os.getpid()
             file.write(
@@ -98,7 +101,7 @@ class FileLock(DistributedLock):
             holder=record.holder,
             fence=record.fence,
             since=to_datetime(record.since),
-            deadline=to_datetime(_now() + record.deadline - boottime()),
+            deadline=to_datetime(_clock.now() + record.deadline - boottime()),
             token=record.token,
         )
 
@@ -221,16 +224,3 @@ def _file_system(folder: str) -> str:
     except OSError:
         return ""
     return max(found, default=(0, ""))[1]
-
-
-def _now() -> Instant:
-    return time.time_ns() // 1000
-
-
-@cache
-def _boot() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
-        return ""

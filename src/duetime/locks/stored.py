@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from duetime.errors import StoreError
-from duetime.locks.base import DEFAULT_TTL, Attempt, DistributedLock, LockOwner
+from duetime.locks.base import DEFAULT_TTL, DistributedLock, LockOwner
+from duetime.model.locks import Attempt
 from duetime.model.time import Duration, to_datetime
 from duetime.stores.base import Store, StoredLock
 
@@ -80,7 +81,8 @@ class _OpenStore:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._listener: asyncio.Task[None] | None = None
-        self._waiting: dict[str, set[asyncio.Event]] = {}
+        self._releases: WeakValueDictionary[str, asyncio.Event] = WeakValueDictionary()
+        """The next release of each lock that is waited for; who waits keeps it."""
         self._life = self._live()
 
     @classmethod
@@ -112,26 +114,20 @@ class _OpenStore:
         """Wait until a lock was released, as far as the store tells, but no longer than this."""
         if self._listener is None:
             self._listener = asyncio.create_task(self._listen(), name="duetime-locks-listen")
-        event = asyncio.Event()
-        self._waiting.setdefault(name, set()).add(event)
-        try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(longest):
-                    await event.wait()
-        finally:
-            self._waiting[name].discard(event)
-            if not self._waiting[name]:
-                del self._waiting[name]
+        release = self._releases.setdefault(name, asyncio.Event())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest):
+                await release.wait()
 
     async def _listen(self) -> None:
         while True:
             # Without hints, the pauses between tries decide.
             with suppress(StoreError):
                 async for hint in self.store.wakeups():
-                    if hint.kind in {"lock", "any"}:
-                        for name in [hint.name] if hint.kind == "lock" else list(self._waiting):
-                            for event in self._waiting.get(name, ()):
-                                event.set()
+                    one = [hint.name] if hint.kind == "lock" else []
+                    for name in list(self._releases) if hint.kind == "any" else one:
+                        if (release := self._releases.pop(name, None)) is not None:
+                            release.set()
                     if hint.kind == "any":
                         # There may be one with every commit.
                         await asyncio.sleep(_PAUSE_AFTER_VAGUE_HINT)
@@ -155,8 +151,8 @@ class StoreLock(DistributedLock):
     async def try_take(self, *, token: str, holder: str, instead_of: str | None = None) -> Attempt:
         """Take it in one conditional statement."""
         store = (await self._locks.reach()).store
-        return Attempt(
-            *await store.take_lock(self.name, token=token, holder=holder, ttl=self.ttl, instead_of=instead_of)
+        return await store.take_lock(
+            self.name, token=token, holder=holder, ttl=self.ttl, instead_of=instead_of
         )
 
     async def try_extend(self, *, token: str) -> bool:

@@ -1,4 +1,4 @@
-"""The names of locks, and how the arguments of a job fill one in."""
+"""The names of locks, how the arguments of a job fill one in, and what comes of a try to take one."""
 
 from __future__ import annotations
 
@@ -6,9 +6,20 @@ import json
 import string
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from duetime.errors import InvalidName, InvalidOption
 from duetime.model.text import MAX_NAME, check_text, shown
+from duetime.model.time import Micros
+
+
+class Attempt(NamedTuple):
+    """What came of one try to take a lock."""
+
+    fence: int | None
+    """The new owner's; `None` while another one holds it."""
+    left: Micros
+    """How long until the owner's deadline."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,12 +60,21 @@ def host_key() -> str | None:
         # Inside another pid namespace /proc may still be that of the host, where our ids belong to other processes.
         if os.readlink("/proc/self") != str(os.getpid()):
             return None
-        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
-            boot = file.read().strip()
+        if not (boot := boot_id()):
+            return None
         # Start times are shown in the time namespace of the reader.
         return "/".join([boot, os.readlink("/proc/self/ns/pid"), *_time_namespace()])
     except OSError:
         return None
+
+
+def boot_id() -> str:
+    """Return what tells this start of the machine from the next one; nothing off Linux."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def process_started(pid: int) -> str | None:

@@ -7,6 +7,7 @@ from typing import Protocol, Self
 
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
 from duetime.model.limits import Gate
+from duetime.model.locks import Attempt
 from duetime.model.outcome import Settlement
 from duetime.model.queues import DueJobs, QueueCensus, StoredQueue
 from duetime.model.reports import LogPart, NewLogPart, Progress
@@ -34,7 +35,6 @@ from duetime.stores.base.values import (
     Hint,
     JobFilter,
     LimitedClaims,
-    LockAnswer,
     NextDue,
     PeerWorker,
     PruneResult,
@@ -461,7 +461,7 @@ class LockStore(Protocol):
 
     async def take_lock(
         self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
-    ) -> LockAnswer:
+    ) -> Attempt:
         """Take a lock that is free or past its deadline, or that `instead_of` owns, in one atomic step.
 
         The fence is the larger of the last one plus one and the store's clock, so that it never goes back.

@@ -281,15 +281,6 @@ class JobFilter:
         return ended_so or self.registry in _UNSUCCESSFUL
 
 
-class LockAnswer(NamedTuple):
-    """What came of taking a lock."""
-
-    fence: int | None
-    """The new owner's; `None` while another one holds the lock."""
-    left: Micros
-    """How long until the owner's deadline."""
-
-
 class StoredLock(NamedTuple):
     """A lock that is held."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from duetime.model.locks import Attempt
 from duetime.model.text import clean_text
 from duetime.model.time import Micros
-from duetime.stores.base import Hint, LockAnswer, StoredLock
+from duetime.stores.base import Hint, StoredLock
 from duetime.stores.redis.connection import RedisStorePart
 
 
@@ -16,7 +17,7 @@ class RedisLocks(RedisStorePart):
 
     async def take_lock(
         self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
-    ) -> LockAnswer:
+    ) -> Attempt:
         """Take a lock that is free or past its deadline, or that `instead_of` owns."""
         request = {
             "name": name,
@@ -26,7 +27,7 @@ class RedisLocks(RedisStorePart):
             "instead_of": instead_of,
         }
         facts, _ = await self._calls.write("take_lock", request)
-        return LockAnswer(facts.get("fence"), facts["left"])
+        return Attempt(facts.get("fence"), facts["left"])
 
     async def renew_lock(self, name: str, *, token: str, ttl: Micros) -> bool:
         """Put the deadline off."""

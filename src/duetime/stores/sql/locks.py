@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from duetime.model.locks import Attempt
 from duetime.model.text import clean_text
 from duetime.model.time import Micros
-from duetime.stores.base import Hint, LockAnswer, StoredLock
+from duetime.stores.base import Hint, StoredLock
 from duetime.stores.sql.driver import Params, Query, Row, Script, SingleQueryScript, Statement
 from duetime.stores.sql.verbs import SqlSubject, read, write
 
@@ -29,14 +30,14 @@ class SqlLocks(SqlSubject):
 
     async def take_lock(
         self, name: str, *, token: str, holder: str, ttl: Micros, instead_of: str | None = None
-    ) -> LockAnswer:
+    ) -> Attempt:
         """Take a lock in one conditional statement."""
         values = {"name": name, "token": token, "holder": clean_text(holder), "ttl": ttl}
         taken = await self._ask(self._sql.take_lock, {**values, "instead_of": instead_of or ""})
         if taken and (fence := taken[0][-1]):
-            return LockAnswer(fence, ttl)
+            return Attempt(fence, ttl)
         found = await self.locks(name)
-        return LockAnswer(None, found[0].left if found else 0)
+        return Attempt(None, found[0].left if found else 0)
 
     async def renew_lock(self, name: str, *, token: str, ttl: Micros) -> bool:
         """Put the deadline off."""

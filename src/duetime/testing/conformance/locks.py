@@ -7,15 +7,16 @@ from functools import partial
 
 import pytest
 
+from duetime.model.locks import Attempt
 from duetime.model.time import HOUR, SECOND
-from duetime.stores.base import LockAnswer, Store
+from duetime.stores.base import Store
 from duetime.testing.clock import FakeClock
 from duetime.testing.conformance.suite import StoreSuite
 
 TTL = 30 * SECOND
 
 
-async def take(store: Store, token: str, *, name: str = "reindex", holder: str = "someone") -> LockAnswer:
+async def take(store: Store, token: str, *, name: str = "reindex", holder: str = "someone") -> Attempt:
     """Try to take a lock."""
     return await store.take_lock(name, token=token, holder=holder, ttl=TTL)
 
