@@ -108,18 +108,24 @@ class LockSuite:
 
     @pytest.mark.covers("lock-takeover-race")
     async def test_one_of_many_takes_an_expired_lock_over(self, make_lock: MakeLock) -> None:
-        last, takers = 0, [make_lock("reindex", ttl=0.1) for _ in range(4)]
+        last, silent, takers = 0, make_lock("reindex", ttl=0.1), [make_lock("reindex") for _ in range(4)]
         for turn in range(5):
-            fences: list[int] = []
-            while not fences:
-                tries = [
-                    taker.try_take(token=f"{turn} {n}", holder="taker") for n, taker in enumerate(takers)
+            expired = await take(silent, f"{turn}")
+            assert expired is not None
+            won: list[tuple[str, int]] = []
+            while not won:
+                tokens = [f"{turn} {n}" for n in range(len(takers))]
+                tries = zip(takers, tokens, strict=True)
+                answers = await asyncio.gather(
+                    *(t.try_take(token=token, holder="taker") for t, token in tries)
+                )
+                won = [
+                    (token, a.fence) for token, a in zip(tokens, answers, strict=True) if a.fence is not None
                 ]
-                answers = await asyncio.gather(*tries)
-                fences = [fence for fence, _ in answers if fence is not None]
-            [fence] = fences
-            assert fence > last
+            [(token, fence)] = won
+            assert last < expired < fence
             last = fence
+            assert await silent.try_release(token=token)
 
     async def test_a_lock_passes_from_one_token_to_another(self, make_lock: MakeLock) -> None:
         lock = make_lock("reindex")
