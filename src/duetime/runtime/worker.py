@@ -262,8 +262,8 @@ class Worker:
         """Stop when nothing runs any more, since the last job that may start is about to."""
 
         async def end() -> None:
-            await self.run_out()
-            self.ask_to_stop(now=False)
+            await self.whole.run_out()
+            self.whole.ask_to_stop(now=False)
 
         self._last = self._loop.create_task(end(), name="duetime-last-jobs")
 
@@ -399,7 +399,7 @@ class Worker:
             slots = Slots(
                 options.concurrency, options.queues, children=options.cpu_children, starts=options.max_jobs
             )
-        slots.on_last = self.whole.end_after_last
+        slots.on_last = self.end_after_last
         return slots
 
     def _make_fetcher(self) -> Fetcher:
@@ -438,7 +438,7 @@ class Worker:
         return StoreClock()
 
     def _assemble_upkeep(self) -> None:
-        """Build what goes on besides the jobs: schedules, rescue, the pulse and hints."""
+        """Build what a worker does apart from jobs: schedules, rescue, the pulse and hints."""
         options, store, health, fleet = self.options, self._store, self.health, self._fleet
         watched = self._lease.looks
         self._firer = ScheduleFirer(store, health, fleet=fleet, handlers=self._handlers, watched=watched)

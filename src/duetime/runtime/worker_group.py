@@ -191,14 +191,9 @@ class WorkerGroup:
         if not late:
             self.ask_to_stop(now=False)
 
-    def end_after_last(self) -> None:
-        """Stop when nothing runs any more, since the last job that may start is about to."""
-
-        async def end() -> None:
-            await asyncio.gather(*(worker.run_out() for worker in self._workers))
-            self.ask_to_stop(now=False)
-
-        self._last = asyncio.get_running_loop().create_task(end(), name="duetime-last-jobs")
+    async def run_out(self) -> None:
+        """Claim nothing more, and wait until nothing runs any more."""
+        await asyncio.gather(*(worker.run_out() for worker in self._workers))
 
     def _wait_no_longer(self, waiting: Slots) -> None:
         self._patience = None
