@@ -437,11 +437,11 @@ class Fetcher(Service):
         """Return a request for due jobs to start, or to `hold` until a slot is free, or for jobs due within `ahead` to hold."""
         room = self._queue_room_to_hold if hold else self._slots.room
         # In random order: a full queue must not starve the others.
-        rooms = [(queue, min(limit, room(queue))) for queue in random.sample(self._queues, len(self._queues))]
+        queues = random.sample(self._queues, len(self._queues))
         return ClaimRequest(
             worker=self._identity.info.id,
             claim_id=new_token(),
-            queues=tuple(entry for entry in rooms if entry[1] > 0),
+            queues=tuple((queue, most) for queue in queues if (most := min(limit, room(queue))) > 0),
             limit=limit,
             tasks=group.tasks,
             ahead=ahead,
