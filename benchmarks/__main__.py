@@ -27,7 +27,7 @@ _NAMES = [*(measure.name for measure in runner.MEASURES), cron.NAME, timers.NAME
 def main(
     *, quick: bool, stores: tuple[str, ...], names: tuple[str, ...], file: Path | None, check: bool
 ) -> None:
-    """Measure Duetime beside the bare loop, the bare insert and the bare timer, as ratios within one run."""
+    """Compare Duetime with the bare loop, the bare insert and the bare timer, as ratios within one run."""
     sizes = QUICK if quick else FULL
     if os.getloadavg()[0] > 0.5:
         print("other programs are busy on this machine; the figures will be worth little", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a hybrid is worth where jobs for later are to survive a power cut, beside each of its halves alone."""
+"""What a hybrid is worth where jobs for later are to survive a power cut, compared with each of its halves alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What timers cost in one process: the wheel beside the event loop's own; no database has a part in it."""
+"""What timers cost in one process: the wheel compared with the event loop's own; no database has a part in it."""
 
 from __future__ import annotations
 

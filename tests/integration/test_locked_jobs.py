@@ -1,4 +1,4 @@
-"""Jobs hold the lock that their task names: one at a time, also beside code that takes the lock itself."""
+"""Jobs hold the lock that their task names: one at a time, and never while code that takes the lock itself has it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from duetime.model.schedule.calendar import Calendar, CalendarEntry
+from duetime.model.schedule.calendar import CalendarEntry, CalendarRecord
 from duetime.web.ics import calendar_text
 
 NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
@@ -10,7 +10,7 @@ NOON = datetime(2030, 1, 31, 12, tzinfo=UTC)
 
 def text_of(schedule: str, note: str | None = None) -> str:
     entry = CalendarEntry(schedule=schedule, task="mail.send", queue="mail", at=NOON, local=NOON, note=note)
-    return calendar_text(Calendar(start=NOON, end=NOON + timedelta(days=1), entries=(entry,), cut=()))
+    return calendar_text(CalendarRecord(start=NOON, end=NOON + timedelta(days=1), entries=(entry,), cut=()))
 
 
 def test_an_occurrence_is_an_event() -> None:

@@ -368,7 +368,7 @@ class Scheduler:
         """Return an ASGI app that shows and steers this scheduler over HTTP: `app.mount("/duetime", scheduler.api())`.
 
         `authenticate=` is a function of a request, async or not, that returns a `duetime.web.User` or `None`; without
-        it, tokens and sessions tell who asks. `hosts=` are the names that it answers to, besides addresses and this
+        it, tokens and sessions tell who asks. `hosts=` are the names that it answers to, apart from addresses and this
         machine's own. It needs the extra `web`.
         """
         return make_web_app("make_api", self, options)

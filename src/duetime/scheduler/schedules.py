@@ -13,7 +13,7 @@ import msgspec
 from duetime.errors import InvalidOption, InvalidTask, ScheduleChanged
 from duetime.model.job import JobTerms, NewJob
 from duetime.model.schedule.actions import deletion, edit, pause, put, resume, skip
-from duetime.model.schedule.calendar import Calendar, calendar_of
+from duetime.model.schedule.calendar import CalendarRecord, calendar_of
 from duetime.model.schedule.firing import in_turn
 from duetime.model.schedule.forecast import Forecast, forecast_schedules
 from duetime.model.schedule.occurrences import (
@@ -304,7 +304,7 @@ class Schedules:
         schedules, now = await store.schedules(), await store.now()
         return await asyncio.to_thread(forecast_schedules, schedules, start=now, days=days, tz=tz)
 
-    async def calendar(self, *, days: int = 14, queues: Collection[str] | None = None) -> Calendar:
+    async def calendar(self, *, days: int = 14, queues: Collection[str] | None = None) -> CalendarRecord:
         """Return the occurrences of the coming days, of all schedules or of those of some queues.
 
         Of a schedule no more than 50 are listed.

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from duetime.errors import DuetimeError
 from duetime.scheduler.scheduler import Scheduler
 from duetime.web.access import PREFIX
-from duetime.web.api import BESIDE, HARMLESS, PUBLIC, ROUTERS
+from duetime.web.api import APART, HARMLESS, PUBLIC, ROUTERS
 from duetime.web.guard import Guard
 from duetime.web.openapi import described
 from duetime.web.problems import EVERYWHERE, answer_error
@@ -85,7 +85,7 @@ def make_routes(scheduler: Scheduler) -> FastAPI:
         app.add_exception_handler(kind, answer_error)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX)
-    for router in BESIDE:
+    for router in APART:
         app.include_router(router)
     app.openapi = described(app)  # type: ignore[method-assign]
     return app

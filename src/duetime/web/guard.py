@@ -177,7 +177,7 @@ def host_name(host: str) -> str:
 
 
 def checked_hosts(hosts: Sequence[str]) -> frozenset[str]:
-    """Return the names that are answered to besides addresses and those of this machine."""
+    """Return the names that are answered to, apart from addresses and those of this machine."""
     if isinstance(hosts, str) or not all(isinstance(host, str) and host for host in hosts):
         raise InvalidOption(f"hosts must be a list such as ['jobs.example.com'], not {shown(hosts)}")
     return frozenset({"localhost", *(host.lower() for host in hosts)})

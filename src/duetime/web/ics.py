@@ -7,19 +7,19 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from duetime.model.schedule.calendar import Calendar, CalendarEntry
+from duetime.model.schedule.calendar import CalendarEntry, CalendarRecord
 from duetime.model.text import printable
 
 _MOST_OCTETS: Final = 75
 _ESCAPED: Final = re.compile(r"([\\;,])")
 
 
-def calendar_text(calendar: Calendar) -> str:
+def calendar_text(calendar: CalendarRecord) -> str:
     """Return the text; each line ends with CR and LF and is folded where it is too long."""
     return "".join(f"{part}\r\n" for line in _lines(calendar) for part in _folded(line))
 
 
-def _lines(calendar: Calendar) -> Iterator[str]:
+def _lines(calendar: CalendarRecord) -> Iterator[str]:
     yield from ("BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//duetime//schedules//EN", "NAME:Duetime")
     for entry in calendar.entries:
         yield from _event(entry, calendar.start)

@@ -10,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from duetime.web.access import Needs
-from duetime.web.api import BESIDE, ROUTERS
+from duetime.web.api import APART, ROUTERS
 from duetime.web.problems import PROBLEM_TYPE, ProblemAnswer
 
 _TEXT: Final = """\
@@ -33,7 +33,7 @@ def described(app: FastAPI) -> Callable[[], dict[str, Any]]:
 
 OPERATIONS: Final = {
     route.name: route
-    for router in (*ROUTERS, *BESIDE)
+    for router in (*ROUTERS, *APART)
     for route in router.routes
     if isinstance(route, APIRoute)
 }

@@ -35,7 +35,7 @@ class CalendarEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calendar:
+class CalendarRecord:
     """What schedules will do, if nothing changes."""
 
     start: datetime
@@ -46,7 +46,7 @@ class Calendar:
     """Schedules that come oftener than is listed: only their first occurrences are there."""
 
 
-def calendar_of(schedules: Iterable[StoredSchedule], *, start: Instant, days: int) -> Calendar:
+def calendar_of(schedules: Iterable[StoredSchedule], *, start: Instant, days: int) -> CalendarRecord:
     """List what comes in some days; this may take seconds."""
     end = start + check_whole(days, 1, MAX_DAYS, what="days") * DAY
     entries: list[CalendarEntry] = []
@@ -69,7 +69,7 @@ def calendar_of(schedules: Iterable[StoredSchedule], *, start: Instant, days: in
         if len(entries) > MOST_ENTRIES:
             break
     entries.sort(key=lambda one: (one.at, one.schedule))
-    return Calendar(
+    return CalendarRecord(
         start=to_datetime(start), end=to_datetime(end), entries=tuple(entries[:MOST_ENTRIES]), cut=tuple(cut)
     )
 

@@ -45,8 +45,8 @@ ROUTERS: Final[tuple[APIRouter, ...]] = tuple(
     )
 )
 """What is below the prefix of the API."""
-BESIDE: Final = (health.router, session.entrance)
-"""What is beside it."""
+APART: Final = (health.router, session.entrance)
+"""What is not below it."""
 PUBLIC: Final = (*health.PUBLIC, *session.PUBLIC)
 """The methods and paths that need no user."""
 HARMLESS: Final = (*session.HARMLESS, *schedule_changes.HARMLESS, *calendar.HARMLESS)

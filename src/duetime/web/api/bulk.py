@@ -63,7 +63,7 @@ class BulkAnswer(Body):
     """What to send as `cursor` to go on; null when all is done. Jobs that came after the count are left alone."""
 
 
-class Progress(msgspec.Struct, forbid_unknown_fields=True):
+class BulkProgress(msgspec.Struct, forbid_unknown_fields=True):
     """What travels from step to step."""
 
     cursor: str | None
@@ -104,14 +104,14 @@ def _check(body: BulkBody) -> None:
         raise InvalidOption("say by how much, with delay")
 
 
-def _read(found: Any) -> Progress | None:
+def _read(found: Any) -> BulkProgress | None:
     try:
-        return None if found is None else msgspec.convert(found, Progress)
+        return None if found is None else msgspec.convert(found, BulkProgress)
     except msgspec.ValidationError:
         raise InvalidCursor("this is not a cursor; pass the `next` of the answer before as it is") from None
 
 
-async def _count(access: Access, body: BulkBody) -> Progress:
+async def _count(access: Access, body: BulkBody) -> BulkProgress:
     """Count what is there now; what comes later is not meant."""
     criteria = job_criteria(access, body.filter)
     start = write_cursor("jobs", new_job_id())
@@ -120,10 +120,10 @@ async def _count(access: Access, body: BulkBody) -> Progress:
     while cursor is not None and matching < _MOST_COUNTED:
         found = await access.scheduler.jobs.list(**criteria, limit=_PAGE, cursor=cursor)
         matching, cursor = matching + len(found), found.cursor
-    return Progress(start if matching else None, matching, cursor is not None)
+    return BulkProgress(start if matching else None, matching, cursor is not None)
 
 
-async def _step(access: Access, body: BulkBody, progress: Progress) -> Progress:
+async def _step(access: Access, body: BulkBody, progress: BulkProgress) -> BulkProgress:
     """Do it to the next jobs that meet the filter."""
     criteria = job_criteria(access, body.filter)
     found = await access.scheduler.jobs.list(**criteria, limit=_STEP, cursor=progress.cursor)

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Final
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from duetime.model.schedule.calendar import MAX_DAYS, Calendar
+from duetime.model.schedule.calendar import MAX_DAYS, CalendarRecord
 from duetime.model.schedule.forecast import Forecast
 from duetime.model.stored.credentials import CredentialKind, Role
 from duetime.scheduler.audit import MAX_ACTOR_NAME
@@ -62,7 +62,7 @@ _LINK: Final = LinkBody()
 HARMLESS: Final = (("POST", f"{PREFIX}/calendar/link"),)
 
 
-@router.get("/calendar", response_model=model_of(Calendar))
+@router.get("/calendar", response_model=model_of(CalendarRecord))
 async def get_calendar(access: Viewer, query: Annotated[CalendarQuery, Query()]) -> Response:
     """List what schedules will do in the coming days, at most 50 occurrences of each."""
     queues = access.user.queues

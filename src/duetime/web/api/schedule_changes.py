@@ -56,7 +56,7 @@ class TriggerBody(Body):
         return read_trigger(self.given(), name=name)
 
 
-class ScheduleOptions(Body):
+class ScheduleOptionsBody(Body):
     """Policies, and options of the jobs; null leaves those that may be null to the task."""
 
     overlap: Overlap = NOT_GIVEN
@@ -78,10 +78,12 @@ class ScheduleOptions(Body):
 
     def options(self) -> dict[str, Any]:
         """Return what was named of them."""
-        return {name: value for name, value in self.given().items() if name in ScheduleOptions.model_fields}
+        return {
+            name: value for name, value in self.given().items() if name in ScheduleOptionsBody.model_fields
+        }
 
 
-class ScheduleBody(ScheduleOptions):
+class ScheduleBody(ScheduleOptionsBody):
     """All of a schedule: what is not named is as for a new one."""
 
     EXAMPLE: ClassVar = {
@@ -95,7 +97,7 @@ class ScheduleBody(ScheduleOptions):
     trigger: TriggerBody
 
 
-class ScheduleEditBody(ScheduleOptions):
+class ScheduleEditBody(ScheduleOptionsBody):
     """What is to change of a schedule; what is said about time is the whole of it, and so are the arguments."""
 
     EXAMPLE: ClassVar = {"trigger": {"every": "15m"}, "priority": 3}
