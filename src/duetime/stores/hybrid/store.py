@@ -256,24 +256,25 @@ class HybridStore:
     async def claim(self, demand: ClaimRequest) -> list[Claim]:
         """Hand out jobs of one after the other, each time beginning with another."""
         claims: list[Claim] = []
-        for part in self._in_turn():
-            if not (left := merging.demand_left(demand, claims)).pointless:
-                claims += await part.claim(left)
+        for part, left in self._in_turn(demand, claims):
+            claims += await part.claim(left)
         return claims
 
     async def claim_limited(self, demand: ClaimRequest) -> LimitedClaims:
         """Hand out what limits let through in the same way."""
         claims, again = list[Claim](), list[Instant]()
-        for part in self._in_turn():
-            if not (left := merging.demand_left(demand, claims)).pointless:
-                found = await part.claim_limited(left)
-                claims += found.claims
-                again += [] if found.again_at is None else [found.again_at]
+        for part, left in self._in_turn(demand, claims):
+            found = await part.claim_limited(left)
+            claims += found.claims
+            again += [] if found.again_at is None else [found.again_at]
         return LimitedClaims(claims, min(again, default=None))
 
-    def _in_turn(self) -> Iterator[Store]:
+    def _in_turn(self, demand: ClaimRequest, claims: Sequence[Claim]) -> Iterator[tuple[Store, ClaimRequest]]:
+        """Yield each store, with what is still asked for when it is asked."""
         self._turn = (self._turn + 1) % len(self.parts)
-        return chain(self.parts[self._turn :], self.parts[: self._turn])
+        for part in chain(self.parts[self._turn :], self.parts[: self._turn]):
+            if not (left := merging.demand_left(demand, claims)).pointless:
+                yield part, left
 
     async def settle(self, settlements: Sequence[Settlement]) -> frozenset[Token]:
         """Write each change where its fence holds."""
