@@ -38,8 +38,8 @@ from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.resolving import prepared, warn_of_timeout
 from duetime.runtime.running.run import Run, current_run
-from duetime.runtime.running.surroundings import surrounded
 from duetime.runtime.running.threads import ThreadRunner
 
 log = logging.getLogger("duetime.worker")
@@ -67,9 +67,7 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = self._handlers[run.claim.task]
-        if handler.around:
-            handler = surrounded(handler)
+        handler = prepared(self._handlers[run.claim.task], self._threads)
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
         if secrets := handler.arguments.secrets:
             run.secrets = secret_texts(run.claim.payload, secrets)
@@ -106,11 +104,7 @@ class Executor:
         done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
             return future.result()
-        log.warning(
-            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
-            run.claim.task,
-            run.claim.job_id,
-        )
+        warn_of_timeout(run)
         await asyncio.wait({future})
         return timeout_outcome(run.timeout)
 

@@ -8,11 +8,15 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future as Answer
 from contextvars import Context, copy_context
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
 from duetime.model.outcome import Outcome
 from duetime.runtime.running.call_outcome import outcome_of_call
+
+T = TypeVar("T")
 
 
 class ThreadRunner:
@@ -46,6 +50,22 @@ class ThreadRunner:
         self._calls.put((future, copy_context(), function))
         return future
 
+    async def call(self, function: Callable[[], T], *, on_timeout: Callable[[], None] | None = None) -> T:
+        """Call the function in a thread, and return or raise what it does; a cancellation waits until it has ended."""
+        answer: Answer[T] = Answer()
+        ended = self.submit(partial(_fulfil, answer, function))
+        interrupted: asyncio.CancelledError | None = None
+        while not ended.done():
+            try:
+                await asyncio.wait({ended})
+            except asyncio.CancelledError as error:
+                interrupted = error
+                if on_timeout is not None:
+                    on_timeout()
+        if interrupted is not None:
+            raise interrupted
+        return answer.result()
+
     def close(self) -> None:
         """Let threads end after what they run now."""
         for _ in range(self._threads):
@@ -73,6 +93,13 @@ class ThreadRunner:
                     loop.call_soon_threadsafe(self._deliver)
             with self._lock:
                 self._idle += 1
+
+
+def _fulfil(answer: Answer[T], function: Callable[[], T]) -> None:
+    try:
+        answer.set_result(function())
+    except BaseException as error:  # noqa: BLE001 - whoever waits for the answer is to see it
+        answer.set_exception(error)
 
 
 _ThreadCall: TypeAlias = tuple[asyncio.Future[Outcome], Context, Callable[[], object]]
