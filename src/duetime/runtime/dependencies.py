@@ -205,7 +205,8 @@ def _metadata(hint: object) -> tuple[object, ...]:
 
 def _needs_request(parameter: inspect.Parameter, hint: Any) -> str | None:
     """Tell what of a parameter only a request could give."""
-    for part in (hint, *typing.get_args(hint)):
+    parts: tuple[Any, ...] = (hint, *typing.get_args(hint))
+    for part in parts:
         if inspect.isclass(part) and _is_of_framework(part):
             return f" ({part.__name__})"
     if any(_is_of_framework(type(mark)) for mark in (*_metadata(hint), parameter.default)):
@@ -213,7 +214,7 @@ def _needs_request(parameter: inspect.Parameter, hint: Any) -> str | None:
     return "" if parameter.default is parameter.empty else None
 
 
-def _is_of_framework(kind: type) -> bool:
+def _is_of_framework(kind: Any) -> bool:
     return any(f"{base.__module__}.".startswith(_FRAMEWORKS) for base in kind.__mro__)
 
 
