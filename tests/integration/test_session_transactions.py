@@ -149,19 +149,43 @@ async def test_a_job_enqueued_in_it_shares_its_fate(scheduler: Scheduler, engine
         assert len(await scheduler.jobs.list(task="follow")) == 1
 
 
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("raises", [False, True])
 async def test_one_that_was_ended_by_the_handler_fails_for_good(
-    scheduler: Scheduler, engine: sa.Engine
+    scheduler: Scheduler, engine: sa.Engine, by_hand: bool, raises: bool
 ) -> None:
     @scheduler.task(name="effect", retries=3)
     def effect() -> None:
         with Session(engine) as session, current_job().transaction(tx=session):
             session.add(Effect(id=1))
-            session.commit()
+            session.flush()
+            if by_hand:
+                session.execute(sa.text("COMMIT"))
+            else:
+                session.commit()
+            if raises:
+                raise LookupError("nothing here")
 
     async with scheduler.worker():
         job = await effect.enqueue()
         with pytest.raises(JobFailed, match="TransactionMisused: the handler has committed"):
             await job.result(timeout=20)
+
+
+async def test_the_end_of_the_job_is_the_last_statement(scheduler: Scheduler, engine: sa.Engine) -> None:
+    ran: list[str] = []
+    sa.event.listen(engine, "before_cursor_execute", lambda *of: ran.append(of[2]))
+
+    @scheduler.task(name="effect")
+    def effect() -> None:
+        with Session(engine) as session, current_job().transaction(tx=session):
+            session.add(Effect(id=1))
+
+    async with scheduler.worker():
+        await (await effect.enqueue()).result(timeout=20)
+    *_, last = [sql for sql in ran if "SAVEPOINT" not in sql]
+    assert "duetime_jobs" in last
+    assert any("INSERT INTO effects" in sql for sql in ran)
 
 
 async def test_one_that_takes_too_long_is_rolled_back(scheduler: Scheduler, engine: sa.Engine) -> None:

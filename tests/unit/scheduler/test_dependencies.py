@@ -54,6 +54,13 @@ async def test_a_dependency_is_no_argument(scheduler: Scheduler) -> None:
     assert [*task.handler.arguments.schema()["properties"]] == ["user", "copies"]
 
 
+async def of_secret(user: int, key: duetime.Secret[str] = Depends(get_session)) -> None: ...
+
+
+def test_a_dependency_is_no_secret_argument_either() -> None:
+    assert register(of_secret).handler.arguments.secrets == frozenset()
+
+
 def in_front(session: SessionDep, user: int) -> str:
     return f"{type(session).__name__} for {user}"
 

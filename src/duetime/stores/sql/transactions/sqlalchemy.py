@@ -151,11 +151,9 @@ class SqlAlchemyHandlerTransaction:
         self.expired = time.monotonic() > self._deadline
 
         def work(face: Any) -> bool:
-            if whole := face.get_transaction() is self._begun:
-                if isinstance(face, Session):
-                    face.flush()
-                _connection(face).exec_driver_sql(f"RELEASE SAVEPOINT {self._mark}")
-            return whole
+            if isinstance(face, Session):
+                face.flush()
+            return self._at_mark(face, "RELEASE")
 
         return await self._do(work)
 
@@ -174,15 +172,32 @@ class SqlAlchemyHandlerTransaction:
         del cause
 
         def work(face: Any) -> bool:
-            whole = face.get_transaction() is self._begun
-            face.rollback()
-            return whole
+            try:
+                return self._at_mark(face, "ROLLBACK TO")
+            except (SQLAlchemyError, StoreError):
+                # A session whose flush has failed asks for nothing but this.
+                return True
+            finally:
+                face.rollback()
 
         try:
             return await self._do(work)
         except (SQLAlchemyError, StoreError):
             # The server rolls back what is left of a connection that is gone.
             return True
+
+    def _at_mark(self, face: Any, verb: str) -> bool:
+        """Do something with the savepoint; False if the transaction that it stands in has been ended."""
+        if face.get_transaction() is not self._begun:
+            return False
+        try:
+            _connection(face).exec_driver_sql(f"{verb} SAVEPOINT {self._mark}")
+        except DBAPIError as error:
+            translated = _translated(error)
+            if isinstance(translated, StoreUnavailable) or str(translated) == caller.ABORTED:
+                raise translated from error
+            return False
+        return True
 
     async def _do(self, work: Callable[[Any], T]) -> T:
         """Work with the blocking session or connection, or with what is blocking behind an async one."""
