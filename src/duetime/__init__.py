@@ -19,6 +19,7 @@ from duetime.model.triggers.every import every
 from duetime.model.triggers.preview import Upcoming
 from duetime.model.triggers.rrule import rrule
 from duetime.model.triggers.working_days import working_day
+from duetime.runtime.dependencies import Depends
 from duetime.runtime.running.context import JobContext, current_job
 from duetime.scheduler.announced import TaskRecord
 from duetime.scheduler.audit import AuditRecord
@@ -49,6 +50,7 @@ __all__ = [
     "Backfill",
     "Cancel",
     "CommandRecord",
+    "Depends",
     "Ended",
     "Event",
     "EventKind",

@@ -17,9 +17,13 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import asyncpg
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+from sqlalchemy.orm import Session
 
-from duetime import Scheduler, current_job
+from duetime import Depends, Scheduler, current_job
 from duetime.failpoints import arm, failpoint
+from tests.integration.callers import of_alchemy
 from tests.integration.effects import run
 from tests.integration.kit import until
 from tests.support.mariadb import connected
@@ -37,6 +41,17 @@ async def move(connection: Any, source: int, target: int, amount: int) -> None:
     await run(connection, f"UPDATE accounts SET balance = balance + {amount} WHERE id = {target}")
     failpoint("credited")
     await run(connection, f"INSERT INTO transfers (job) VALUES ('{current_job().id}')")
+    failpoint("noted")
+
+
+def transfer_in(session: Session, source: int, target: int, amount: int) -> None:
+    """Do what `move` does, in a session."""
+    failpoint("begun")
+    session.execute(sa.text(f"UPDATE accounts SET balance = balance - {amount} WHERE id = {source}"))
+    failpoint("debited")
+    session.execute(sa.text(f"UPDATE accounts SET balance = balance + {amount} WHERE id = {target}"))
+    failpoint("credited")
+    session.execute(sa.text(f"INSERT INTO transfers (job) VALUES ('{current_job().id}')"))
     failpoint("noted")
 
 
@@ -69,8 +84,34 @@ class Bank:
                 await run(connection, "COMMIT")
             failpoint("committed")
 
+        @self.scheduler.task(name="by_session")
+        def by_session(source: int, target: int, amount: int, step: str) -> None:
+            """Transfer in a session of its own, in a thread."""
+            die_at(step)
+            engine = sa.create_engine(of_alchemy(self.url))
+            with Session(engine) as session, current_job().transaction(tx=session):
+                transfer_in(session, source, target, amount)
+            engine.dispose()
+
+        @self.scheduler.task(name="by_async_session")
+        async def by_async_session(
+            source: int, target: int, amount: int, step: str, session: AsyncSession = Depends(self.session)
+        ) -> None:
+            """Transfer in a session that the job depends on."""
+            die_at(step)
+            await session.run_sync(transfer_in, source, target, amount)
+
         self.transfer = transfer
         self.careless = careless
+        self.by_session = by_session
+        self.by_async_session = by_async_session
+
+    async def session(self) -> AsyncIterator[AsyncSession]:
+        """Give a job a session that is committed together with the job's end."""
+        engine = create_async_engine(of_alchemy(self.url, asynchronous=True))
+        async with AsyncSession(engine) as session, current_job().transaction(tx=session):
+            yield session
+        await engine.dispose()
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Any]:

@@ -73,18 +73,38 @@ async def test_each_of_two_hundred_transfers_happens_once_though_its_worker_is_k
 
     after = await carnage(bank, bank.transfer, steps)
 
-    assert after.kills == ROUNDS
+    check_exact(after, steps)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.covers("effect-and-completion", "worker-killed")
+@pytest.mark.parametrize("kind", ["by_session", "by_async_session"])
+async def test_each_transfer_through_a_session_happens_once_though_its_worker_is_killed(
+    sql_url: str, kind: str
+) -> None:
+    bank = Bank(sql_url)
+    steps = [*STEPS, *STEPS]
+
+    after = await carnage(bank, getattr(bank, kind), steps)
+
+    check_exact(after, steps)
+
+
+def check_exact(after: Aftermath, steps: list[str]) -> None:
+    """Fail unless each transfer has happened once, with one kill for each."""
+    rounds = len(steps)
+    assert after.kills == rounds
     assert {job.state for job in after.jobs.values()} == {State.SUCCEEDED}
     assert after.transfers == dict.fromkeys(after.jobs, 1)
     expected = dict.fromkeys(range(ACCOUNTS), OPENING)
-    for n in range(ROUNDS):
+    for n in range(rounds):
         expected[n % ACCOUNTS] -= n + 1
         expected[(n + 1) % ACCOUNTS] += n + 1
     assert after.balances == expected
     assert sum(after.balances.values()) == ACCOUNTS * OPENING
     # Killed after the commit, a job is done; killed before, it has run again.
     died = Counter(job.crashes for job in after.jobs.values())
-    assert died == {0: steps.count("after:transaction"), 1: ROUNDS - steps.count("after:transaction")}
+    assert died == {0: steps.count("after:transaction"), 1: rounds - steps.count("after:transaction")}
 
 
 @pytest.mark.timeout(300)

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from datetime import date, timedelta
-from typing import Any, assert_type
+from sqlite3 import Connection
+from typing import Annotated, Any, assert_type
 
+from fastapi import Depends
+
+import duetime
 from duetime import (
     Ended,
     Job,
@@ -33,6 +37,10 @@ from duetime.scheduler.task import AsyncTask, SyncTask
 from duetime.testing import assert_enqueued, blocking, drain, perform
 
 scheduler = Scheduler()
+
+
+def connect() -> Connection:
+    return Connection("app.db")
 
 
 @scheduler.task
@@ -138,6 +146,38 @@ async def options_keep_the_parameters_and_have_types_of_their_own() -> None:
     await later.enqueue("1")  # type: ignore[arg-type]
     plain.options(delay=[5])  # type: ignore[arg-type]
     plain.options(colour="red")  # type: ignore[call-arg]
+
+
+@scheduler.task
+async def depending(
+    user_id: int,
+    connection: Annotated[Connection, Depends(connect)] = Depends(connect),
+    *,
+    other: Connection = duetime.Depends(connect),
+) -> str:
+    return f"{user_id}: {connection} {other}"
+
+
+@scheduler.task
+def depending_in_thread(user_id: int, connection: Connection = Depends(connect)) -> int:
+    return user_id
+
+
+class Depending(Job, scheduler=scheduler):
+    async def run(self, user_id: int, connection: Connection = Depends(connect)) -> int:
+        return user_id
+
+
+async def dependencies_are_not_asked_for() -> None:
+    assert_type(await depending.enqueue(1), JobHandle[str])
+    assert_type(await depending.options(delay=5).enqueue(user_id=1), JobHandle[str])
+    assert_type(depending_in_thread.sync.enqueue(1), BlockingHandle[int])
+    assert_type(await Depending.enqueue(1), JobHandle[int])
+    assert_type(await depending(1, Connection("a")), str)
+    await depending.enqueue()  # type: ignore[call-arg]
+    await depending.enqueue("1")  # type: ignore[arg-type]
+    await depending.enqueue(1, user=2)  # type: ignore[call-arg]
+    await Depending.enqueue("1")  # type: ignore[arg-type]
 
 
 async def results_have_the_type_the_function_returns() -> None:

@@ -26,11 +26,12 @@ from duetime.runtime.options import WorkerOptions
 from duetime.runtime.pacing import FleetPacing
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.dispatcher import CANCELLED, Dispatcher
-from duetime.runtime.running.executor import Executor, Middleware, ThreadRunner
+from duetime.runtime.running.executor import Executor, Middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.job_locks import JobLocks, MakeJobLock
 from duetime.runtime.running.log_capture import run_log_capture
 from duetime.runtime.running.slots import Slots
+from duetime.runtime.running.threads import ThreadRunner
 from duetime.runtime.running.transaction import TransactionLender
 from duetime.runtime.service import DATABASE_DOWN, Service, ServiceHealth, WorkerContext
 from duetime.runtime.settling.settler import Outcomes

@@ -24,6 +24,7 @@ from duetime.model.triggers.base import Trigger, check_comes, check_pace
 from duetime.model.triggers.specs import trigger_from_text, trigger_to_text
 from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.codec.results import check_result_type
+from duetime.runtime.dependencies import Overrides, TaskDependencies, read_dependencies
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.surroundings import Surrounding
@@ -87,6 +88,7 @@ class SchedulerRegistry:
         self.middleware: list[Middleware] = []
         self.enqueue_hooks: list[EnqueueHook] = []
         self.around: list[Surrounding] = []
+        self.overrides = Overrides()
 
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
@@ -97,7 +99,13 @@ class SchedulerRegistry:
             first = self.handlers[task].function
             where = f"{first.__qualname__} in {first.__module__}"
             raise DuplicateTask(f"task name {task!r} is taken by {where}; name one of them with name='...'")
-        arguments = Arguments(function, task=task)
+        needs = read_dependencies(function, task=task)
+        if needs and options.cpu:
+            named = f"{function.__qualname__}, which depends on {next(iter(needs))!r},"
+            _refuse_function(
+                named, "a child process has no dependencies; make it an argument", kind="cpu task"
+            )
+        arguments = Arguments(function, task=task, without=needs)
         arguments.hide(split_tags(options.terms.secret))
         if secret := join_tags(tuple(sorted(arguments.secrets))):
             options = replace(options, terms=replace(options.terms, secret=secret))
@@ -116,6 +124,9 @@ class SchedulerRegistry:
             options=options,
             arguments=arguments,
             around=self.around,
+            dependencies=TaskDependencies(needs, inspect.signature(function), self.overrides)
+            if needs
+            else None,
         )
         self.handlers[task] = handler
         return handler

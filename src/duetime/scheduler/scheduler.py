@@ -117,6 +117,9 @@ class Scheduler:
         self._registry = SchedulerRegistry()
         self.tasks: Mapping[str, Handler] = self._registry.handlers
         """The registered tasks by name."""
+        self.dependency_overrides: dict[Callable[..., Any], Callable[..., Any]] = {}
+        """What runs call in place of which dependency; for tests, as that of a FastAPI app."""
+        self._registry.overrides.providers.append(self)
         self.wrapping: Sequence[Middleware] = self._registry.middleware
         """The registered middleware, outermost first."""
         self._store: Store | None = None
@@ -359,10 +362,13 @@ class Scheduler:
     async def lifespan(
         self, app: object = None, /, **settings: Unpack[WorkerSettings]
     ) -> AsyncGenerator[None]:
-        """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
-        del app
-        async with self.worker(**settings):
-            yield
+        """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`.
+
+        Meanwhile the `dependency_overrides` of the app count in tasks, too.
+        """
+        with self._registry.overrides.of_app(app):
+            async with self.worker(**settings):
+                yield
 
     def api(self, **options: Any) -> AsgiApp:
         """Return an ASGI app that shows and steers this scheduler over HTTP: `app.mount("/duetime", scheduler.api())`.

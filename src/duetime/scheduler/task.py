@@ -64,7 +64,7 @@ def callback_of(handler: Handler, *, owner: object) -> Callback:
 
 def _ended_parameter(handler: Handler) -> str:
     """Return the name of the parameter that takes the `Ended`."""
-    parameters = inspect.signature(handler.function).parameters.values()
+    parameters = handler.signature.parameters.values()
     fitting = [p for p in parameters if p.kind in POSITIONAL_KINDS]
     required = [p for p in fitting if p.default is p.empty]
     if not fitting or len(required) > 1:
@@ -74,7 +74,7 @@ def _ended_parameter(handler: Handler) -> str:
 
 def _not_a_callback(handler: Handler, why: str) -> InvalidTask:
     kind = "a callback, which takes one argument, `ended: duetime.Ended`"
-    return InvalidTask(f"{handler.name}{inspect.signature(handler.function)} cannot be {kind}: {why}")
+    return InvalidTask(f"{handler.name}{handler.signature} cannot be {kind}: {why}")
 
 
 class CallArguments(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,7 +130,7 @@ def _wanted(
     tags: Sequence[str],
 ) -> _Wanted:
     handler = (task if isinstance(task, Task) else task.task).handler
-    signature = inspect.signature(handler.function)
+    signature = handler.signature
     parameters = signature.parameters.values()
     try:
         bound = signature.bind_partial(*args, **kwargs).arguments

@@ -17,6 +17,7 @@ from duetime.runtime.running.context import current_job
 from duetime.runtime.running.executor import Middleware
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.job_locks import MakeJobLock
+from duetime.runtime.running.resolving import prepared
 from duetime.runtime.store_clock import StoreClock
 from duetime.runtime.upkeep.lease import PulseThread
 from duetime.runtime.worker import Worker
@@ -57,7 +58,7 @@ class Hand(Worker):
         options = worker_options(
             queues=sorted(queues), schedules=schedules, concurrency=concurrency, window=0, grace=0
         )
-        noted = {name: _noted(h, calls, retries=retries) for name, h in handlers.items()}
+        noted = {name: self._noted(h, calls, retries=retries) for name, h in handlers.items()}
         super().__init__(store, noted, options, make_lock=make_lock, middleware=middleware, events=events)
         self._calls = calls
         self._clock = clock
@@ -83,6 +84,17 @@ class Hand(Worker):
             # Nor that a lock is free.
             await self._job_locks.look()
             quiet = quiet and self._job_locks.brought == brought
+
+    def _noted(self, handler: Handler, calls: list[Ran], *, retries: bool) -> Handler:
+        """Return the handler with its calls written down, from the first of its dependencies to the last clean-up."""
+        if handler.dependencies is None:
+            return _noted(handler, calls, retries=retries)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await prepared(handler, self._threads).function(*args, **kwargs)
+
+        whole = replace(handler, function=call, is_async=True, around=(), dependencies=None)
+        return _noted(whole, calls, retries=retries)
 
     async def _catch_up(self) -> None:
         """Let jobs end, but not for long: one may wait for another that is still to be claimed."""

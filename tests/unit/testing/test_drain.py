@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from duetime import Ended, JobContext, Retry, Scheduler, Snooze, cron, current_job, every
+from duetime import Depends, Ended, JobContext, Retry, Scheduler, Snooze, cron, current_job, every
 from duetime.errors import InvalidOption
 from duetime.model.states import State
 from duetime.model.triggers.base import Trigger
@@ -91,6 +91,18 @@ async def test_a_job_may_wait_for_another(scheduler: Scheduler) -> None:
     job = await outer.enqueue()
     assert [ran.task for ran in await drain(scheduler)] == ["outer", "inner"]
     assert await job.result(timeout=1) == "inside"
+
+
+async def test_a_job_whose_dependency_raises_is_told_too(scheduler: Scheduler) -> None:
+    def refuse() -> None:
+        raise PermissionError("not now")
+
+    @scheduler.task(name="refused")
+    async def refused(nothing: None = Depends(refuse)) -> None: ...
+
+    await refused.enqueue()
+    [job] = await drain(scheduler)
+    assert (job.state, job.error) == (State.FAILED, "PermissionError: not now")
 
 
 async def test_one_at_a_time_if_asked_for(scheduler: Scheduler) -> None:

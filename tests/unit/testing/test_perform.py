@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from duetime import Cancel, Job, Scheduler, Snooze, current_job
+from duetime import Cancel, Depends, Job, Scheduler, Snooze, current_job
 from duetime.errors import BlockingCallInLoop, InvalidArguments, JobError, JobFailed, ResultNotStored
 from duetime.runtime.running.run import current_run
 from duetime.testing import blocking, perform
@@ -115,3 +115,22 @@ async def reindex(tenant: str) -> bool:
 async def test_a_task_with_a_lock_holds_one_that_no_one_else_wants() -> None:
     first, second = await asyncio.gather(perform(reindex, "a"), perform(reindex, "a"))
     assert (first, second) == (True, True)
+
+
+def refuse() -> None:
+    raise PermissionError("not now")
+
+
+@scheduler.task
+async def refused(word: str = Depends(refuse)) -> str:
+    return word
+
+
+async def test_an_error_of_a_dependency_comes_out() -> None:
+    with pytest.raises(PermissionError, match="not now"):
+        await perform(refused)
+
+
+async def test_a_dependency_is_overridden_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(scheduler.dependency_overrides, refuse, lambda: "fine")
+    assert await perform(refused) == "fine"

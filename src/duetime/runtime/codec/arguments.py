@@ -26,6 +26,7 @@ from duetime.runtime.codec.json_values import (
 )
 from duetime.runtime.codec.round_trip import NO_NAN, change_finders, find_nan
 from duetime.runtime.codec.schemas import schema_of
+from duetime.runtime.dependencies import without_parameters
 
 if TYPE_CHECKING:
     from collections import OrderedDict
@@ -40,10 +41,14 @@ _astuple = msgspec.structs.astuple
 class Arguments:
     """The codec of one function's parameters."""
 
-    def __init__(self, function: Callable[..., Any], *, task: str) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, task: str, without: Collection[str] = frozenset()
+    ) -> None:
+        """`without`: parameters that are no arguments, because each run resolves them."""
         self._task = task
-        self._signature = inspect.signature(function)
-        self._hints = _type_hints(function, task)
+        self._signature = without_parameters(inspect.signature(function), without)
+        hints = _type_hints(function, task)
+        self._hints = {name: hint for name, hint in hints.items() if name not in without}
         parameters = self._signature.parameters.values()
         self._simple = all(p.kind is p.POSITIONAL_OR_KEYWORD for p in parameters)
         self._plain = self._simple and all(p.default is p.empty for p in parameters)

@@ -138,8 +138,10 @@ class JobContext:
             output.set_progress(*said)
         return _AWAIT_OPTIONAL
 
-    def transaction(self, *, timeout: Duration | None = None) -> JobTransaction:
+    def transaction(self, *, timeout: Duration | None = None, tx: object = None) -> JobTransaction:
         """Lend a transaction on the store's database, for `async with`, or `with` in a plain function.
+
+        With `tx`, a SQLAlchemy session or connection of your own to that database, it is that one's transaction.
 
         What is written in it and the success of the job are committed together at the end of the block, or
         neither is. Past the timeout, usually five seconds, it is rolled back. A job has one, and should open it late.
@@ -147,7 +149,7 @@ class JobContext:
         length = None if timeout is None else parse_duration(timeout, what="timeout")
         if length == 0:
             raise InvalidOption("timeout must be longer than 0")
-        return JobTransaction(self._run, timeout=length)
+        return JobTransaction(self._run, timeout=length, tx=tx)
 
 
 def check_not_kept_out(store: Store) -> None:

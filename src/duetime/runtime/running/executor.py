@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import logging
-import queue
-import threading
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextvars import Context, copy_context
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -34,7 +29,6 @@ from duetime.model.secrets import secret_texts
 from duetime.model.time import SECOND, Micros
 from duetime.runtime.error_text import describe_error
 from duetime.runtime.running.call_outcome import (
-    outcome_of_call,
     outcome_of_error,
     outcome_of_value,
     timeout_outcome,
@@ -44,8 +38,9 @@ from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
 from duetime.runtime.running.context import JobContext
 from duetime.runtime.running.handler import Handler
+from duetime.runtime.running.resolving import prepared, warn_of_timeout
 from duetime.runtime.running.run import Run, current_run
-from duetime.runtime.running.surroundings import surrounded
+from duetime.runtime.running.threads import ThreadRunner
 
 log = logging.getLogger("duetime.worker")
 
@@ -72,9 +67,7 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = self._handlers[run.claim.task]
-        if handler.around:
-            handler = surrounded(handler)
+        handler = prepared(self._handlers[run.claim.task], self._threads)
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
         if secrets := handler.arguments.secrets:
             run.secrets = secret_texts(run.claim.payload, secrets)
@@ -111,11 +104,7 @@ class Executor:
         done, _ = await asyncio.wait({future}, timeout=run.timeout / SECOND)
         if done:
             return future.result()
-        log.warning(
-            "%s (job %s) runs past its timeout; a thread cannot be killed, so its slot stays taken until it ends",
-            run.claim.task,
-            run.claim.job_id,
-        )
+        warn_of_timeout(run)
         await asyncio.wait({future})
         return timeout_outcome(run.timeout)
 
@@ -265,66 +254,3 @@ def _error_of(outcome: Outcome) -> Exception:
             return Snooze(timedelta(microseconds=outcome.wait))
         case _:
             return JobError("the handler could not be called")
-
-
-class ThreadRunner:
-    """Calls functions in reusable threads, as many at once as are asked for."""
-
-    def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[_ThreadCall | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        self._idle = 0
-        self._threads = 0
-        self._answers: deque[tuple[asyncio.Future[Outcome], Outcome]] = deque()
-        self._delivering = False
-        """Whether the loop was asked to pass on the answers: once for many, since waking it costs a system call."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether any thread is at work."""
-        with self._lock:
-            return self._idle < self._threads
-
-    def submit(self, function: Callable[[], object]) -> asyncio.Future[Outcome]:
-        """Call the function in a thread now and return a future of what came of it."""
-        future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        with self._lock:
-            if self._idle:
-                self._idle -= 1
-            else:
-                self._threads += 1
-                name = f"duetime-sync-{self._threads}"
-                threading.Thread(target=self._serve, name=name, daemon=True).start()
-        self._calls.put((future, copy_context(), function))
-        return future
-
-    def close(self) -> None:
-        """Let threads end after what they run now."""
-        for _ in range(self._threads):
-            self._calls.put(None)
-
-    def _deliver(self) -> None:
-        self._delivering = False
-        while self._answers:
-            future, outcome = self._answers.popleft()
-            if not future.cancelled():
-                future.set_result(outcome)
-
-    def _serve(self) -> None:
-        while (call := self._calls.get()) is not None:
-            future, context, function = call
-            self._answers.append((future, context.run(outcome_of_call, function)))
-            loop = future.get_loop()
-            # An idle thread would keep the arguments and the outcome, whose exception leads back to this frame.
-            del call, future, context, function
-            if not self._delivering:
-                # `_deliver` unsets this before it looks for answers, so it finds this one otherwise.
-                self._delivering = True
-                # The loop of a worker that was stopped without this thread may be closed; then no one waits.
-                with contextlib.suppress(RuntimeError):
-                    loop.call_soon_threadsafe(self._deliver)
-            with self._lock:
-                self._idle += 1
-
-
-_ThreadCall: TypeAlias = tuple[asyncio.Future[Outcome], Context, Callable[[], object]]

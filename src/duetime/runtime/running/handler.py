@@ -20,6 +20,7 @@ from duetime.model.limits import gate_name
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.task import TaskOptions
 from duetime.runtime.codec.arguments import Arguments
+from duetime.runtime.dependencies import TaskDependencies, without_parameters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,14 @@ class Handler:
     arguments: Arguments
     around: Sequence[Callable[..., Any]] = ()
     """What makes context managers to call it in, the first outermost; more may be added later."""
+    dependencies: TaskDependencies | None = None
+    """What each run calls it with that no caller gives."""
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """What callers give it."""
+        signature = inspect.signature(self.function)
+        return without_parameters(signature, self.dependencies.needs) if self.dependencies else signature
 
     def gate_of(self, payload: str) -> str | None:
         """Return the name of the gate that a call with these arguments passes; `None` when nothing limits it."""

@@ -133,6 +133,8 @@ class Run:
     """The handler's transaction while it is open."""
     settling: bool = False
     """Whether the handler's transaction ends the job now, or has: the store may know that before we do."""
+    returned: object = None
+    """What the handler has returned, while its dependencies are left."""
     verdict: Succeeded | Failed | Interrupted | None = None
     """What the handler's transaction came to, a success stored already; what the handler does afterwards changes nothing."""
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Self, TypeVar
 
 from duetime.errors import BlockingCallInLoop, ClaimLost, InvalidOption, TransactionMisused, Unsupported
 from duetime.model.job import Claim
-from duetime.model.outcome import Failed, Interrupted, Settlement, Succeeded, succeed
+from duetime.model.outcome import Failed, Interrupted, Settlement, Signal, Succeeded, succeed
 from duetime.model.time import SECOND, Instant, Micros, describe_duration
 from duetime.runtime.codec.results import encode_result
 from duetime.runtime.running.call_outcome import failure
@@ -27,9 +27,11 @@ _COMMIT_TIMEOUT: Final = 10.0
 class JobTransaction:
     """For `async with` or, in a plain function, `with`; once the block has ended well, the job is done."""
 
-    def __init__(self, run: Run, *, timeout: Micros | None) -> None:
+    def __init__(self, run: Run, *, timeout: Micros | None, tx: object = None) -> None:
+        """`tx`: the handler's own transaction, in which the job is to be completed."""
         self.result: object = None
-        """What the job returns."""
+        """What the job returns; `None`: what the handler does, where the block outlives it."""
+        self._tx = tx
         if run.lender is None:
             raise Unsupported(
                 "transaction() works in the worker's own process, not in a task with cpu=True, and of a hybrid for jobs "
@@ -44,7 +46,7 @@ class JobTransaction:
 
     @property
     def connection(self) -> Any:
-        """The driver's own connection to the store's database, inside a transaction that is ended for you."""
+        """The driver's own connection to the store's database, or what was given as `tx`; its transaction is ended for you."""
         if self._connection is None:
             raise TransactionMisused("a transaction has a connection only inside its block")
         return self._connection
@@ -73,7 +75,9 @@ class JobTransaction:
         _refuse_in_loop()
         loan = self._borrow()
         if not loan.blocking:
-            raise Unsupported("this database lends plain functions no connection; use `async with`")
+            raise Unsupported(
+                "this connection works only in the event loop; use `async with`, in an async function"
+            )
         self._in_loop(self._begin(loan))
         return self
 
@@ -84,7 +88,7 @@ class JobTransaction:
         if self._run.lent:
             raise TransactionMisused("a job has one transaction; a second could not be settled with it")
         self._run.lent = True
-        self._loan = self._lender.store.lend(timeout=self._timeout)
+        self._loan = self._lender.store.lend(timeout=self._timeout, tx=self._tx)
         return self._loan
 
     async def _begin(self, loan: HandlerTransaction) -> None:
@@ -97,6 +101,8 @@ class JobTransaction:
         self._connection = run.loan = None
         if loan is None:
             return
+        if error is None and isinstance(run.returned, Signal):
+            error = run.returned
         try:
             if late or error is not None:
                 await loan.abandon(error or TimeoutError())
@@ -120,7 +126,7 @@ class JobTransaction:
 
     async def _complete(self, loan: HandlerTransaction) -> None:
         run = self._run
-        success = Succeeded(*encode_result(self.result))
+        success = Succeeded(*encode_result(run.returned if self.result is None else self.result))
         run.settling = True
         try:
             settlement = self._lender.settlement(run.claim, success, started_at=run.started_at)

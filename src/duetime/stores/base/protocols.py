@@ -164,7 +164,7 @@ class HandlerTransaction(Protocol):
         ...
 
     async def begin(self) -> object:
-        """Wait for the transaction and return the connection of the database's own driver."""
+        """Wait for the transaction and return the connection of the database's own driver, or what the handler gave."""
         ...
 
     async def complete(self, settlement: Settlement) -> None:
@@ -250,10 +250,11 @@ class JobStore(Protocol):
     async def report(self, progress: Sequence[Progress], logs: Sequence[NewLogPart]) -> None:
         """Write what runs say while they run, fenced; the latest progress counts, a log part is stored once."""
 
-    def lend(self, *, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction for a handler, which begins when it is told to; raises nothing by itself.
+    def lend(self, *, timeout: Micros, tx: object = None) -> HandlerTransaction:
+        """Return a transaction for a handler, which begins when it is told to: the store's own, or the handler's `tx`.
 
-        Where there are no transactions, beginning it raises `Unsupported`.
+        Where there are no transactions, beginning it raises `Unsupported`. Raises `InvalidTransaction` for a `tx` that
+        cannot be used.
         """
         ...
 

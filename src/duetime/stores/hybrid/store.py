@@ -249,7 +249,7 @@ class HybridStore:
         """Store nothing: where jobs go is found out in an event loop."""
         return None if jobs else []
 
-    def lend(self, *, timeout: Micros) -> HandlerTransaction:  # noqa: ARG002 - there is nothing to wait for
+    def lend(self, *, timeout: Micros, tx: object = None) -> HandlerTransaction:  # noqa: ARG002 - there is nothing to wait for
         """Return what refuses to begin."""
         return NoTransaction(_NOT_LENT)
 

@@ -82,7 +82,7 @@ class RedisEnqueuing(RedisStorePart):
         """Refuse: there are no transactions."""
         raise InvalidTransaction(_NO_TRANSACTIONS)
 
-    def lend(self, *, timeout: Micros) -> HandlerTransaction:  # noqa: ARG002 - there is nothing to wait for
+    def lend(self, *, timeout: Micros, tx: object = None) -> HandlerTransaction:  # noqa: ARG002 - there is nothing to wait for
         """Return what refuses to begin: there are no transactions."""
         return NoTransaction("Redis has no transactions to lend to a handler; use a SQL store for that")
 

@@ -129,6 +129,10 @@ class CallerTransaction(Protocol):
         """Do the same in this thread; raises `InvalidTransaction` for a connection that needs an event loop."""
         ...
 
+    def lend(self, *, timeout: Micros) -> DriverHandlerTransaction:
+        """Have a handler complete its job in it; raises `InvalidTransaction` where the store lends a connection for that."""
+        ...
+
 
 class DriverHandlerTransaction(Protocol):
     """A transaction on a connection that a handler uses meanwhile."""

@@ -8,7 +8,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from duetime.errors import NotOpen, SchemaMismatch
+from duetime.errors import NotOpen
 from duetime.model.job import JobId, NewJob, due_soon
 from duetime.model.stored.audit import AuditEntry
 from duetime.model.text import clean_text
@@ -17,7 +17,7 @@ from duetime.stores.base import Hint
 from duetime.stores.base.jobs import job_hints, warn_of_mismatches
 from duetime.stores.base.values import ArgumentsMismatch
 from duetime.stores.sql.driver import AlreadyStored, CallerTransaction, Query, Script, SingleQueryScript
-from duetime.stores.sql.schema import check_identity, identity
+from duetime.stores.sql.schema import check_identity
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import encode_batch, encode_entries, encode_new_jobs
 from duetime.stores.sql.unique_keys import place
@@ -39,17 +39,7 @@ class EnqueueResult(NamedTuple):
 
 
 class SqlEnqueue(SqlSubject):
-    """Stores jobs, and knows which store this is, so that nothing is stored in another one."""
-
-    _identity: str | None = None
-
-    async def identity(self) -> str:
-        """Return what tells this store from every other; asked once."""
-        if self._identity is None:
-            self._identity = await self._driver.read(lambda: identity(self._sql))
-        if self._identity is None:
-            raise SchemaMismatch("there are no tables yet: run `duetime migrate`")
-        return self._identity
+    """Stores jobs."""
 
     async def enqueue(
         self, jobs: Sequence[NewJob], *, tx: object | None = None, entries: Sequence[AuditEntry] = ()

@@ -21,9 +21,10 @@ from duetime.model.time import Instant, Micros
 from duetime.stores.base import HandlerTransaction
 from duetime.stores.base.backoff import backoff
 from duetime.stores.base.jobs import settled_hints
-from duetime.stores.sql.driver import Driver, Query, Script
+from duetime.stores.sql.driver import Driver, DriverHandlerTransaction, Query, Script
 from duetime.stores.sql.enqueue import insertion
 from duetime.stores.sql.records import job_record
+from duetime.stores.sql.schema import check_identity
 from duetime.stores.sql.statements.loader import Statements
 from duetime.stores.sql.statements.rows import (
     encode_batch,
@@ -65,9 +66,12 @@ class SqlSettling(SqlSubject):
             script = partial(report, self._sql, progress, logs)
             await self._driver.write(script, atomic=not single, rows=len(progress) + len(logs))
 
-    def lend(self, *, timeout: Micros) -> HandlerTransaction:
-        """Return a transaction for a handler."""
-        return SqlHandlerTransaction(self, self._driver, self._sql, timeout=timeout)
+    def lend(self, *, timeout: Micros, tx: object = None) -> HandlerTransaction:
+        """Return a transaction for a handler, on a connection of ours or in its own `tx`."""
+        if tx is None:
+            return SqlHandlerTransaction(self, self._driver, self._sql, self._driver.lend(timeout=timeout))
+        lent = self._driver.borrow(tx).lend(timeout=timeout)
+        return SqlHandlerTransaction(self, self._driver, self._sql, lent, ours=False)
 
     def hint_settled(self, settlements: Sequence[Settlement]) -> None:
         """Hint what has changed for workers because runs have ended."""
@@ -198,12 +202,22 @@ def _attempt(change: Settlement, worker: str | None, due_at: Instant) -> tuple[o
 class SqlHandlerTransaction:
     """A transaction of one driver, and what the store knows about ending it."""
 
-    def __init__(self, store: SqlSettling, driver: Driver, sql: Statements, *, timeout: Micros) -> None:
+    def __init__(
+        self,
+        store: SqlSettling,
+        driver: Driver,
+        sql: Statements,
+        lent: DriverHandlerTransaction,
+        *,
+        ours: bool = True,
+    ) -> None:
+        """`ours`: the connection is one of the store's, so that it leads to the same database."""
         self._store = store
         self._driver = driver
         self._sql = sql
-        self._lent = driver.lend(timeout=timeout)
-        self.blocking = self._lent.blocking
+        self._lent = lent
+        self._ours = ours
+        self.blocking = lent.blocking
 
     @property
     def expired(self) -> bool:
@@ -216,7 +230,11 @@ class SqlHandlerTransaction:
 
     async def begin(self) -> object:
         """Begin and return the connection."""
-        return await self._lent.begin()
+        connection = await self._lent.begin()
+        if not self._ours:
+            expected = await self._store.identity()
+            await self._lent.run(lambda: check_identity(self._sql, expected))
+        return connection
 
     async def complete(self, settlement: Settlement) -> None:
         """Write the settlement as the last statement and commit."""

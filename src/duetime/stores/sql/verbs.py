@@ -7,9 +7,11 @@ from functools import partial, wraps
 from types import CoroutineType
 from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
+from duetime.errors import SchemaMismatch
 from duetime.model.time import Clock
 from duetime.stores.base import Hint
 from duetime.stores.sql.driver import Driver, Query, Row, Script, ScriptMaker, play, script_name
+from duetime.stores.sql.schema import identity
 from duetime.stores.sql.statements.loader import Dialect, load
 
 P = ParamSpec("P")
@@ -31,6 +33,15 @@ class SqlSubject:
         self._namespace = namespace
         self._clock = clock
         self._sql = load(dialect, namespace)
+        self._identity: str | None = None
+
+    async def identity(self) -> str:
+        """Return what tells this store from every other, so that nothing is written to another one; asked once."""
+        if self._identity is None:
+            self._identity = await self._driver.read(lambda: identity(self._sql))
+        if self._identity is None:
+            raise SchemaMismatch("there are no tables yet: run `duetime migrate`")
+        return self._identity
 
     async def run_read(self, script: ScriptMaker[T], *, rows: int | None) -> T:
         """Run a script that changes nothing."""

@@ -14,10 +14,11 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.events import Events
 from duetime.runtime.identity import WorkerIdentity
 from duetime.runtime.running.dispatcher import Dispatcher
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.job_locks import JobLocks
 from duetime.runtime.running.slots import Slots
+from duetime.runtime.running.threads import ThreadRunner
 from duetime.runtime.settling.settler import Outcomes
 from tests.unit.runtime.kit import SettlingStore, StillTime, context_of
 

@@ -15,9 +15,10 @@ from duetime.model.task import TaskOptions
 from duetime.model.time import SECOND, from_datetime
 from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.context import JobContext, current_job
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, RunOutput, current_run
+from duetime.runtime.running.threads import ThreadRunner
 
 DUE = datetime(2030, 1, 1, tzinfo=UTC)
 

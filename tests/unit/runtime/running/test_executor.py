@@ -18,9 +18,10 @@ from duetime.model.outcome import (
 from duetime.model.task import TaskOptions
 from duetime.model.time import MILLISECOND, SECOND
 from duetime.runtime.codec.arguments import Arguments
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run, StopCause
+from duetime.runtime.running.threads import ThreadRunner
 from tests.unit.runtime.kit import claim
 
 

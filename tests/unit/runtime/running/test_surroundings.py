@@ -17,10 +17,11 @@ from duetime.model.outcome import Cancelled, Failed, Outcome, Succeeded
 from duetime.model.task import TaskOptions
 from duetime.model.time import MILLISECOND
 from duetime.runtime.codec.arguments import Arguments
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run
 from duetime.runtime.running.surroundings import GivenSurrounding, as_surrounding
+from duetime.runtime.running.threads import ThreadRunner
 from tests.unit.runtime.kit import claim
 
 LOCAL = threading.local()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from duetime.model.outcome import Failed, Succeeded
-from duetime.runtime.running.executor import ThreadRunner
+from duetime.runtime.running.threads import ThreadRunner
 
 
 async def test_every_answer_arrives_also_of_many_at_once() -> None:

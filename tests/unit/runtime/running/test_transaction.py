@@ -39,7 +39,7 @@ class Completing:
     def bound(self, timeout: int) -> int:
         return timeout
 
-    def lend(self, *, timeout: int) -> Completing:
+    def lend(self, *, timeout: int, tx: object = None) -> Completing:
         return self
 
     def settlement(self, *_: object, **__: object) -> None:

@@ -66,6 +66,11 @@ class PooledCallerTransaction(Generic[C]):
         del script
         raise caller.needs_event_loop(self._tx)
 
+    def lend(self, *, timeout: Micros) -> NoReturn:
+        """Refuse: the store has connections of that kind."""
+        del timeout
+        raise caller.not_alchemy(self._tx)
+
 
 class PooledHandlerTransaction(ABC, Generic[C]):
     """Tells by a savepoint at its beginning whether it is still the transaction that was begun."""

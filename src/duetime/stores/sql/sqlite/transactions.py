@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Final, TypeVar
+from typing import Final, NoReturn, TypeVar
 
 from duetime.errors import InvalidTransaction, StoreUnavailable, Unsupported
 from duetime.failpoints import InjectedFault, failpoint
@@ -26,7 +26,7 @@ from duetime.stores.sql.sqlite.errors import (
     translated,
 )
 from duetime.stores.sql.sqlite.lock_holders import lent
-from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE, SAVEPOINT, no_transaction
+from duetime.stores.sql.transactions.caller import ANOTHER_DATABASE, SAVEPOINT, no_transaction, not_alchemy
 
 T = TypeVar("T")
 
@@ -67,6 +67,11 @@ class SqliteCallerTransaction:
             for pause in self._becoming_writer():
                 time.sleep(pause)
             return self._play(script)
+
+    def lend(self, *, timeout: Micros) -> NoReturn:
+        """Refuse: the store has connections of that kind."""
+        del timeout
+        raise not_alchemy(self._connection)
 
     def _becoming_writer(self) -> Generator[float]:
         """Yield how long to wait before each further try, for as long as the caller's own statements would."""

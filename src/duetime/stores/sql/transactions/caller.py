@@ -58,6 +58,14 @@ def rolled_back_by_server(error: BaseException) -> InvalidTransaction:
     return InvalidTransaction(f"the server has rolled back all of tx ({error}); begin it again")
 
 
+def not_alchemy(tx: object) -> InvalidTransaction:
+    """Return the error for a connection of the driver's in which a handler wants to complete its job."""
+    return InvalidTransaction(
+        f"transaction() takes a SQLAlchemy {SQLALCHEMY_KINDS}, not {type(tx).__name__}; without tx= it lends a "
+        "connection of that kind"
+    )
+
+
 def needs_event_loop(tx: object) -> InvalidTransaction:
     """Return the error for an async connection in a blocking call."""
     return InvalidTransaction(

@@ -1,10 +1,14 @@
-"""Callers' transactions that SQLAlchemy manages; it is imported only for objects that are its own."""
+"""Transactions that SQLAlchemy manages, of callers and of handlers; it is imported only for objects that are its own."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Generator, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final, TypeVar, cast
 
 from sqlalchemy import BigInteger, Connection, Engine, Text, TwoPhaseTransaction, bindparam, select, text
@@ -12,7 +16,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.orm import Session, scoped_session
 
 from duetime.errors import InvalidTransaction, StoreError, StoreUnavailable
-from duetime.model.time import Clock
+from duetime.failpoints import failpoint
+from duetime.model.ids import new_token
+from duetime.model.time import SECOND, Clock, Micros
 from duetime.stores.sql.driver import CallerTransaction, Query, Row, ScriptMaker, play
 from duetime.stores.sql.mariadb.dialect import ON_MYSQL
 from duetime.stores.sql.sqlite.connection import by_row
@@ -54,7 +60,7 @@ class _SqlAlchemyTransaction:
     """Runs scripts through a Session or a Connection, in the thread of the caller."""
 
     def __init__(self, tx: Any, *, dialect: str, clock: Clock | None) -> None:
-        self._tx = tx
+        self.tx = tx
         self._dialect = dialect
         self._clock = clock
         try:
@@ -72,13 +78,14 @@ class _SqlAlchemyTransaction:
 
     def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
-        return self._run(self._tx, script)
+        return self.play(self.tx, script)
 
-    def _run(self, tx: Session | Connection, script: ScriptMaker[T]) -> T:
+    def play(self, tx: Session | Connection, script: ScriptMaker[T]) -> T:
+        """Run a script inside the transaction of the blocking session or connection."""
         now = self._clock.now() if self._clock else None
         execute = _EXECUTE[self._dialect]
         try:
-            connection = tx.connection() if isinstance(tx, Session) else tx
+            connection = _connection(tx)
             with _writing(connection), connection.begin_nested():
                 # On MySQL a statement may be several.
                 steps = unfold(script(), within=True) if self._dialect == "mysql" else script()
@@ -88,6 +95,10 @@ class _SqlAlchemyTransaction:
         except SQLAlchemyError as error:
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
 
+    def lend(self, *, timeout: Micros) -> SqlAlchemyHandlerTransaction:
+        """Let a handler complete its job in it."""
+        return SqlAlchemyHandlerTransaction(self, timeout=timeout)
+
 
 class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
     """Runs scripts through an AsyncSession or an AsyncConnection."""
@@ -95,7 +106,7 @@ class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
     async def run(self, script: ScriptMaker[T]) -> T:
         """Run a script inside the transaction."""
         try:
-            answer: T = await self._tx.run_sync(self._run, script)
+            answer: T = await self.tx.run_sync(self.play, script)
         except SQLAlchemyError as error:
             # Closed, or never begun.
             raise InvalidTransaction(f"tx cannot be used: {error}") from error
@@ -104,7 +115,108 @@ class _AsyncSqlAlchemyTransaction(_SqlAlchemyTransaction):
     def run_blocking(self, script: ScriptMaker[T]) -> T:
         """Refuse: this connection lives in an event loop."""
         del script
-        raise caller.needs_event_loop(self._tx)
+        raise caller.needs_event_loop(self.tx)
+
+
+class SqlAlchemyHandlerTransaction:
+    """A session or connection of the handler's own, whose transaction is committed with the end of the job.
+
+    A savepoint at its beginning tells whether the server still has the transaction that was begun.
+    """
+
+    def __init__(self, borrowed: _SqlAlchemyTransaction, *, timeout: Micros) -> None:
+        self.blocking = not isinstance(borrowed, _AsyncSqlAlchemyTransaction)
+        self.expired = False
+        self._borrowed = borrowed
+        self._deadline = time.monotonic() + timeout / SECOND
+        self._mark = f"duetime_{new_token()}"
+        self._begun: object = None
+        self._thread = ThreadPoolExecutor(1, "duetime-session")
+        """Where blocking ones are ended, so that the event loop goes on."""
+
+    async def begin(self) -> object:
+        """Begin, unless that has been done, and return what the handler has given."""
+
+        def work(face: Any) -> None:
+            self._begun = face.get_transaction() or face.begin()
+            connection = _connection(face)
+            with _writing(connection):
+                connection.exec_driver_sql(f"SAVEPOINT {self._mark}")
+
+        await self._do(work)
+        return self._borrowed.tx
+
+    async def is_whole(self) -> bool:
+        """Whether the transaction is still the one that was begun; what the session has left to write is written."""
+        self.expired = time.monotonic() > self._deadline
+
+        def work(face: Any) -> bool:
+            if isinstance(face, Session):
+                face.flush()
+            return self._at_mark(face, "RELEASE")
+
+        return await self._do(work)
+
+    async def run(self, script: ScriptMaker[T]) -> T:
+        """Run a script inside the transaction."""
+        return await self._do(partial(self._borrowed.play, script=script))
+
+    async def commit(self) -> None:
+        """Commit; to close it is left to the handler."""
+        failpoint("before:transaction")
+        await self._do(lambda face: face.commit())
+        failpoint("after:transaction")
+
+    async def rollback(self, cause: BaseException | None = None) -> bool:
+        """Undo everything; False if the transaction had been ended before."""
+        del cause
+
+        def work(face: Any) -> bool:
+            try:
+                return self._at_mark(face, "ROLLBACK TO")
+            except (SQLAlchemyError, StoreError):
+                # A session whose flush has failed asks for nothing but this.
+                return True
+            finally:
+                face.rollback()
+
+        try:
+            return await self._do(work)
+        except (SQLAlchemyError, StoreError):
+            # The server rolls back what is left of a connection that is gone.
+            return True
+
+    def _at_mark(self, face: Any, verb: str) -> bool:
+        """Do something with the savepoint; False if the transaction that it stands in has been ended."""
+        if face.get_transaction() is not self._begun:
+            return False
+        try:
+            _connection(face).exec_driver_sql(f"{verb} SAVEPOINT {self._mark}")
+        except DBAPIError as error:
+            translated = _translated(error)
+            if isinstance(translated, StoreUnavailable) or str(translated) == caller.ABORTED:
+                raise translated from error
+            return False
+        return True
+
+    async def _do(self, work: Callable[[Any], T]) -> T:
+        """Work with the blocking session or connection, or with what is blocking behind an async one."""
+        tx = self._borrowed.tx
+        try:
+            if not self.blocking:
+                answer: T = await tx.run_sync(work)
+                return answer
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work, tx)
+        except DBAPIError as error:
+            # Errors of the handler's own writes, which may be flushed only now, stay as they are.
+            translated = _translated(error)
+            if isinstance(translated, InvalidTransaction | StoreUnavailable):
+                raise translated from error
+            raise
+
+
+def _connection(face: Session | Connection) -> Connection:
+    return face.connection() if isinstance(face, Session) else face
 
 
 def _checked(tx: Any, kinds: tuple[type, ...], *, registry: type[Any]) -> Any:

@@ -18,9 +18,10 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.identity import is_gone
 from duetime.runtime.running.children.messages import RunJob
 from duetime.runtime.running.children.process import ChildPool
-from duetime.runtime.running.executor import Executor, ThreadRunner
+from duetime.runtime.running.executor import Executor
 from duetime.runtime.running.handler import Handler, TaskLocation, TaskModule
 from duetime.runtime.running.run import Run
+from duetime.runtime.running.threads import ThreadRunner
 from tests.integration import cpu_tasks, ledger, tasks
 from tests.unit.runtime.kit import claim
 
