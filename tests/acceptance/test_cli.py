@@ -59,8 +59,13 @@ def test_every_command_shows_an_example(command: str) -> None:
 @pytest.mark.parametrize(
     ("target", "code", "said"),
     [
-        ("shop", 2, "write MODULE:OBJECT"),
-        ("shop.py:scheduler", 2, "write MODULE:OBJECT"),
+        ("shop", 2, "write MODULE:OBJECT, such as shop:scheduler"),
+        ("shop.py", 2, "such as shop:scheduler"),
+        ("shop.py:queue", 2, "such as shop:queue"),
+        ("./shop:queue", 2, "such as shop:queue"),
+        ("web/shop.py:queue", 2, "such as web.shop:queue"),
+        ("shop.queue", 2, "such as shop:queue"),
+        ("../shop.py", 2, "such as myapp.jobs:scheduler"),
         ("nowhere.jobs:scheduler", 2, "there is no module 'nowhere'"),
         ("shop.jobs:scheduler", 2, "there is no module 'shop.jobs'"),
         ("shop:schedular", 2, "did you mean scheduler"),

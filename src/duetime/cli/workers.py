@@ -24,6 +24,7 @@ from duetime.cli.command import (
     load_scheduler,
     option,
     store_time,
+    target_argument,
     words_argument,
 )
 from duetime.cli.ids import meant_worker, meant_workers
@@ -277,7 +278,7 @@ def log_options(command: F) -> F:
 
 
 @click.command()
-@click.argument("target", metavar="MODULE:OBJECT")
+@target_argument
 @click.option("--concurrency", type=int, default=100, help="How many jobs run at once.")
 @click.option(
     "--queue",
@@ -374,7 +375,7 @@ def _read_queue_limit(text: str) -> tuple[str, int | None]:
 
 
 @click.command(short_help="Fire schedules, and leave jobs to workers.")
-@click.argument("target", metavar="MODULE:OBJECT")
+@target_argument
 @log_options
 def scheduler(*, target: str, log_level: str, log_format: LogFormat) -> None:
     """Fire schedules until stopped, and run no jobs.

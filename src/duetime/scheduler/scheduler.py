@@ -44,6 +44,7 @@ from duetime.scheduler.processes.portal import BlockingPortal
 from duetime.scheduler.processes.supervisor import supervise
 from duetime.scheduler.processes.worker_process import (
     WorkerSettings,
+    check_can_run,
     configure_logging,
     open_worker,
     run_until_stopped,
@@ -250,7 +251,10 @@ class Scheduler:
         def decorate(decorated: Any) -> Any:
             task = self._task_of(decorated)
             chosen = check_name(task.name if name is None else name, what="schedule name")
-            payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
+            try:
+                payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
+            except InvalidArguments as error:
+                raise InvalidArguments(f"{error}; a schedule takes them as args= or kwargs=") from None
             self._registry.add_schedule(ScheduleDefinition(chosen, task.handler, trigger, payload, options))
             return decorated if isinstance(decorated, type) else task
 
@@ -386,6 +390,7 @@ class Scheduler:
         Running jobs have the grace time to end; a second signal cancels them. What is logged goes to standard error,
         unless the script has said where. With several processes, or `reload`, the script runs anew in each of them.
         """
+        check_can_run(sys._getframe(1))  # noqa: SLF001
         if not logging.getLogger().handlers:
             configure_logging(log_level)
         worker_options(**settings)  # Refused here, and not in each process.

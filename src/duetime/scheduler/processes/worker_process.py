@@ -16,9 +16,11 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
+from duetime.errors import ConfigError
 from duetime.model.text import Size, counted, printable
 from duetime.model.time import Duration
 from duetime.model.urls import redact, redact_text
+from duetime.runtime.loop_thread import check_no_loop
 from duetime.runtime.options import QueueLimits, WorkerOptions
 from duetime.runtime.settling.job_log import RECORD_FIELDS, log as job_log
 from duetime.runtime.worker import Worker
@@ -111,6 +113,20 @@ class HealthAddress(NamedTuple):
 
     host: str
     port: int
+
+
+def check_can_run(caller: FrameType | None) -> None:
+    """Raise where a program cannot work until it is stopped: inside a running loop, or in an import, which would never end."""
+    instead = "scheduler.run() has a loop of its own; in one that runs, write: async with scheduler, scheduler.worker(): ..."
+    check_no_loop(instead)
+    while caller is not None and caller.f_code.co_name != "<module>":
+        caller = caller.f_back
+    module: dict[str, Any] = {} if caller is None else caller.f_globals
+    if getattr(module.get("__spec__"), "_initializing", False):
+        raise ConfigError(
+            f"scheduler.run() is called while {module['__name__']} is imported, which would never end; "
+            'write it below: if __name__ == "__main__":'
+        )
 
 
 def run_until_stopped(
