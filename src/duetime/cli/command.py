@@ -131,13 +131,14 @@ def load_scheduler(target: str) -> Scheduler:
 
 
 def _scheduler_meant(module: str, attribute: str) -> str:
-    """Return MODULE:OBJECT for the path of a file, or for a name without a colon."""
-    module = module.removeprefix("./")
-    if not attribute and not module.endswith(".py"):
-        module, _, attribute = module.rpartition(".") if "." in module else (module, "", "")
-    module = module.removesuffix(".py").replace("/", ".")
-    readable = all(part.isidentifier() for part in module.split("."))
-    return f"{module}:{attribute or 'scheduler'}" if readable else "myapp.jobs:scheduler"
+    """Return MODULE:OBJECT for what may be the path of a file here, or have a dot in place of the colon."""
+    module = module.removeprefix("./").removesuffix(".py").replace("/", ".")
+    before, _, last = module.rpartition(".")
+    for name, found in (module, attribute or "scheduler"), (before, last):
+        parts = name.split(".")
+        if all(map(str.isidentifier, parts)) and Path(*parts).with_suffix(".py").is_file():
+            return f"{name}:{found}"
+    return "myapp.jobs:scheduler"
 
 
 def _import(name: str) -> ModuleType:

@@ -31,7 +31,7 @@ from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import StoreUnavailable, WorkerGone, WorkerNotFound
 from duetime.model.stored.jobs import LiveWorkers
-from duetime.model.text import check_whole
+from duetime.model.text import check_whole, printable
 from duetime.model.urls import redact_text
 from duetime.runtime.identity import host_key, is_gone
 from duetime.runtime.options import worker_options
@@ -366,6 +366,9 @@ def _health_address(host: str, port: int | None, *, processes: int) -> HealthAdd
 
 
 def _read_queue_limit(text: str) -> tuple[str, int | None]:
+    if "," in text:
+        each = " ".join(f"--queue {part.strip()}" for part in text.split(","))
+        raise CommandFailure(f"--queue names one queue; repeat it for several: {printable(each)}")
     name, separator, limit = text.partition("=")
     if not separator:
         return name, None
