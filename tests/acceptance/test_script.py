@@ -48,7 +48,7 @@ def script(folder: Path, logging: str = "pass", options: str = "") -> Iterator[s
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_script_works_until_a_signal_stops_it(folder: Path, number: signal.Signals) -> None:
     with script(folder) as process:
-        assert "working on sqlite:///jobs.db" in until(process, "stop with Ctrl-C")
+        assert f"working on sqlite:///jobs.db in {folder}: " in until(process, "stop with Ctrl-C")
         job_id = duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip()
         until(process, f"job {job_id} of shop.greet succeeded")
         process.send_signal(number)

@@ -7,12 +7,14 @@ import importlib.util
 import json
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
@@ -157,7 +159,7 @@ async def _work(
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running, _telling_health(scheduler, running, health):
             log.info(
-                "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
+                "working on %s: %s; stop with Ctrl-C or SIGTERM", _place(scheduler.url), _doing(settings)
             )
             signals.stop(running)
             heed_supervisor(lambda: running.ask_to_stop(now=False))
@@ -180,6 +182,12 @@ async def _telling_health(
     reports = HealthReports(worker, lambda: scheduler.store, scheduler.schedules)
     async with serve_health(reports, *address):
         yield
+
+
+def _place(url: str) -> str:
+    """Say where the jobs are: a file that is named from here is another one in another folder."""
+    relative = re.match(r"sqlite:///[^/?]", url)
+    return f"{redact(url)} in {Path.cwd()}" if relative else redact(url)
 
 
 def _doing(settings: WorkerSettings) -> str:
