@@ -390,7 +390,7 @@ class Scheduler:
         Running jobs have the grace time to end; a second signal cancels them. What is logged goes to standard error,
         unless the script has said where. With several processes, or `reload`, the script runs anew in each of them.
         """
-        check_can_run(sys._getframe(1))  # noqa: SLF001
+        check_can_run()
         if not logging.getLogger().handlers:
             configure_logging(log_level)
         worker_options(**settings)  # Refused here, and not in each process.
@@ -504,7 +504,8 @@ class Scheduler:
 
     def _not_open(self) -> NotOpen:
         text = (
-            "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+            "the scheduler is not open; use it inside `async with scheduler:`, give a web application its lifespan, "
+            "as in FastAPI(lifespan=scheduler.lifespan), or call task.sync.enqueue(...)"
         )
         elsewhere = (
             "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "

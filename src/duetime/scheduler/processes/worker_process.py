@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import inspect
 import json
 import logging
 import os
@@ -117,13 +118,14 @@ class HealthAddress(NamedTuple):
     port: int
 
 
-def check_can_run(caller: FrameType | None) -> None:
+def check_can_run() -> None:
     """Raise where a program cannot work until it is stopped: inside a running loop, or in an import, which would never end."""
     instead = "scheduler.run() has a loop of its own; in one that runs, write: async with scheduler, scheduler.worker(): ..."
     check_no_loop(instead)
-    while caller is not None and caller.f_code.co_name != "<module>":
-        caller = caller.f_back
-    module: dict[str, Any] = {} if caller is None else caller.f_globals
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    module: dict[str, Any] = {} if frame is None else frame.f_globals
     if getattr(module.get("__spec__"), "_initializing", False):
         raise ConfigError(
             f"scheduler.run() is called while {module['__name__']} is imported, which would never end; "
