@@ -59,8 +59,15 @@ def test_every_command_shows_an_example(command: str) -> None:
 @pytest.mark.parametrize(
     ("target", "code", "said"),
     [
-        ("shop", 2, "write MODULE:OBJECT"),
-        ("shop.py:scheduler", 2, "write MODULE:OBJECT"),
+        ("shop", 2, "write MODULE:OBJECT, such as shop:scheduler"),
+        ("shop.py", 2, "such as shop:scheduler"),
+        ("shop.py:queue", 2, "such as shop:queue"),
+        ("./shop:queue", 2, "such as shop:queue"),
+        ("web/pages.py:queue", 2, "such as web.pages:queue"),
+        ("shop.pages.queue", 2, "such as myapp.jobs:scheduler"),
+        ("nightly", 2, "such as myapp.jobs:scheduler"),
+        ("shop.queue", 2, "such as shop:queue"),
+        ("../shop.py", 2, "such as myapp.jobs:scheduler"),
         ("nowhere.jobs:scheduler", 2, "there is no module 'nowhere'"),
         ("shop.jobs:scheduler", 2, "there is no module 'shop.jobs'"),
         ("shop:schedular", 2, "did you mean scheduler"),
@@ -76,6 +83,8 @@ def test_every_command_shows_an_example(command: str) -> None:
 def test_a_scheduler_that_cannot_be_loaded_is_one_clear_line(
     folder: Path, target: str, code: int, said: str
 ) -> None:
+    (folder / "web").mkdir()
+    (folder / "web" / "pages.py").touch()
     (folder / "broken.py").write_text("one = 1\none / 0\n")
     (folder / "lacking.py").write_text("import nothing_of_this_name\n")
     (folder / "leaving.py").write_text("raise SystemExit(5)\n")

@@ -47,7 +47,9 @@ def test_enqueue_reads_arguments_by_the_types_of_the_task(
     [
         (["shop.greet", "times=2"], 2, "name"),
         (["shop.greet", "name=Ann", "times=many"], 2, "times"),
-        (["shop.greet", "Ann"], 2, "name=value"),
+        (["shop.greet", "Ann"], 2, "'Ann' is given without a name; write 'name=Ann', or JSON"),
+        (["shop.greet", "name=Ann", "3"], 2, "write 'times=3', or JSON"),
+        (["shop.plain", "1", "--url", "sqlite:///other.db"], 2, "set $DUETIME_URL for Scheduler()"),
         (["shop.greet", "name=Ann", "name=Bob"], 2, "twice"),
         (["shop.greet", "{name: Ann}"], 2, "not JSON"),
         (["shop.plain", "value=1", "--delay", "soon"], 2, "is not a duration"),

@@ -121,6 +121,7 @@ def test_a_worker_logs_json_when_asked(folder: Path) -> None:
         (("--max-jobs", "0"), "max_jobs must be a whole number from 1"),
         (("--name", "two words"), "worker name"),
         (("--queue", "mail=0"), "limit of queue 'mail'"),
+        (("--queue", "mail=5, default"), "repeat it for several: --queue mail=5 --queue default"),
         (("--queue", "two words"), "queue"),
         (("--grace", "soon"), "is not a duration"),
         (("--log-level", "loud"), "loud"),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from duetime import Scheduler
+from duetime.errors import BlockingCallInLoop
 from tests.acceptance.kit import duetime, from_json, until
 
 SCRIPT = """
@@ -46,7 +48,7 @@ def script(folder: Path, logging: str = "pass", options: str = "") -> Iterator[s
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_script_works_until_a_signal_stops_it(folder: Path, number: signal.Signals) -> None:
     with script(folder) as process:
-        assert "working on sqlite:///jobs.db" in until(process, "stop with Ctrl-C")
+        assert f"working on sqlite:///jobs.db in {folder}: " in until(process, "stop with Ctrl-C")
         job_id = duetime("enqueue", "shop:scheduler", "shop.greet", "name=Ann").stdout.strip()
         until(process, f"job {job_id} of shop.greet succeeded")
         process.send_signal(number)
@@ -71,6 +73,22 @@ def test_a_script_may_work_in_several_processes(folder: Path) -> None:
             until(process, f"job {job_id} of shop.greet succeeded")
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
+
+
+def test_a_script_without_a_main_guard_is_refused_where_it_is_imported(folder: Path) -> None:
+    folder.joinpath("bare.py").write_text(
+        "from duetime import Scheduler\n\nscheduler = Scheduler()\nscheduler.run()\n"
+    )
+    refused = duetime("worker", "bare:scheduler")
+    assert refused.exit_code == 2
+    assert "importing bare failed at " in refused.stderr
+    assert "bare.py:4: " in refused.stderr
+    assert 'write it below: if __name__ == "__main__":' in refused.stderr
+
+
+async def test_a_script_cannot_run_inside_a_loop() -> None:
+    with pytest.raises(BlockingCallInLoop, match=r"async with scheduler, scheduler.worker\(\): \.\.\."):
+        Scheduler("sqlite://").run()
 
 
 def test_a_program_that_is_no_file_cannot_be_started_in_several_processes() -> None:

@@ -20,9 +20,8 @@ import click
 
 from duetime.cli.output import Answer, CommandFailure, exit_code_of
 from duetime.errors import InvalidDuration
-from duetime.model.text import shown
+from duetime.model.text import did_you_mean, shown
 from duetime.model.time import parse_duration, to_datetime
-from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.scheduler import DEFAULT_URL, Scheduler
 from duetime.stores.base import Store
 from duetime.stores.open import open_store
@@ -46,8 +45,7 @@ def client_command(function: Answering) -> Callable[..., None]:
 
 def target_command(function: Answering) -> Callable[..., None]:
     """Make a command in the same way, for the scheduler that the argument MODULE:OBJECT names."""
-    argument = click.argument("target", metavar="MODULE:OBJECT")
-    return argument(_command(function, lambda given: load_scheduler(given.pop("target"))))
+    return target_argument(_command(function, lambda given: load_scheduler(given.pop("target"))))
 
 
 def app_command(function: Answering) -> Callable[..., None]:
@@ -117,8 +115,8 @@ def load_scheduler(target: str) -> Scheduler:
     """Import a module, with the current folder on the path, and return the scheduler in it."""
     module_name, _, attribute = target.partition(":")
     if not module_name or not attribute or "/" in module_name or module_name.endswith(".py"):
-        text = f"{target!r} does not name a scheduler; write MODULE:OBJECT, such as myapp.jobs:scheduler"
-        raise CommandFailure(text)
+        example = _scheduler_meant(module_name, attribute)
+        raise CommandFailure(f"{target!r} does not name a scheduler; write MODULE:OBJECT, such as {example}")
     module = _import(module_name)
     found: object = module
     for name in attribute.split("."):
@@ -130,6 +128,17 @@ def load_scheduler(target: str) -> Scheduler:
     if not isinstance(found, Scheduler):
         raise CommandFailure(f"{target} is {shown(found)}, not a duetime.Scheduler{_schedulers_in(module)}")
     return found
+
+
+def _scheduler_meant(module: str, attribute: str) -> str:
+    """Return MODULE:OBJECT for what may be the path of a file here, or have a dot in place of the colon."""
+    module = module.removeprefix("./").removesuffix(".py").replace("/", ".")
+    before, _, last = module.rpartition(".")
+    for name, found in (module, attribute or "scheduler"), (before, last):
+        parts = name.split(".")
+        if all(map(str.isidentifier, parts)) and Path(*parts).with_suffix(".py").is_file():
+            return f"{name}:{found}"
+    return "myapp.jobs:scheduler"
 
 
 def _import(name: str) -> ModuleType:
@@ -264,6 +273,19 @@ def database_options(command: F) -> F:
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 by_option = option("--by", "WHO", "Who asks, kept with the change; else user@host.")
+
+
+def target_argument(command: F) -> F:
+    """Add the argument MODULE:OBJECT; its scheduler names the database, and --url, which other commands take, says so."""
+
+    def refuse(_ctx: click.Context, _parameter: click.Parameter, given: str | None) -> None:
+        if given is not None:
+            raise click.UsageError(
+                "the database is that of the scheduler: write Scheduler(URL), or set $DUETIME_URL for Scheduler()"
+            )
+
+    url = click.option("--url", hidden=True, expose_value=False, callback=refuse)
+    return click.argument("target", metavar="MODULE:OBJECT")(url(command))
 
 
 def words_argument(name: str, metavar: str, what: str, *, required: bool = True) -> Callable[[F], F]:

@@ -10,8 +10,9 @@ from duetime.cli.output import CommandFailure, ExitCode
 from duetime.errors import JobNotFound, ScheduleNotFound
 from duetime.model.ids import is_whole, read_beginning, read_id
 from duetime.model.job import JobId
+from duetime.model.text import did_you_mean
 from duetime.scheduler.explanations import Explanation, ScheduleExplanation, WorkerExplanation
-from duetime.scheduler.lookup import did_you_mean, jobs_beginning, worker_not_found
+from duetime.scheduler.lookup import jobs_beginning, worker_not_found
 from duetime.scheduler.records import WorkerRecord
 from duetime.scheduler.scheduler import Scheduler
 

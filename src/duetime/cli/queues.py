@@ -13,10 +13,9 @@ import msgspec
 from duetime.cli.command import PendingAnswer, by_option, client_command, dry_run_option, store_time
 from duetime.cli.output import Answer, answer_of_each, confirm, relative_time, shortened, table_or
 from duetime.model.queues import Registry
-from duetime.model.text import check_name, counted
+from duetime.model.text import check_name, counted, did_you_mean
 from duetime.model.time import describe_duration
 from duetime.scheduler.explanations import unserved_jobs
-from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.records import QueueRecord
 from duetime.scheduler.scheduler import Scheduler
 

@@ -11,6 +11,7 @@ import msgspec
 from duetime.cli.command import client_command, option, store_time
 from duetime.cli.output import Answer, record_lines, relative_time, shortened, table_or
 from duetime.errors import InvalidArguments
+from duetime.model.text import shown
 from duetime.scheduler.announced import TaskRecord
 from duetime.scheduler.records import json_or_text
 from duetime.scheduler.scheduler import Scheduler
@@ -76,9 +77,12 @@ def _arguments(task: TaskRecord, given: tuple[str, ...]) -> dict[str, object]:
             raise InvalidArguments("the arguments are not a JSON object")
         return cast("dict[str, object]", value)
     pairs = [text.partition("=") for text in given]
-    if bad := [name for name, separator, _ in pairs if not separator]:
-        raise InvalidArguments(f"{bad[0]!r} has no value; write name=value pairs, or a JSON object")
     kinds = task.schema.get("properties", {})
+    if bad := [name for name, separator, _ in pairs if not separator]:
+        example = f"{next(iter(kinds), 'name')}={bad[0]}"
+        raise InvalidArguments(
+            f"{bad[0]!r} is given without a name; write {shown(example)}, or a JSON object"
+        )
     texts = {name for name, kind in kinds.items() if kind.get("type") == "string"}
     return {name: value if name in texts else json_or_text(value) for name, _, value in pairs}
 

@@ -24,13 +24,14 @@ from duetime.cli.command import (
     load_scheduler,
     option,
     store_time,
+    target_argument,
     words_argument,
 )
 from duetime.cli.ids import meant_worker, meant_workers
 from duetime.cli.output import Answer, CommandFailure, ExitCode
 from duetime.errors import StoreUnavailable, WorkerGone, WorkerNotFound
 from duetime.model.stored.jobs import LiveWorkers
-from duetime.model.text import check_whole
+from duetime.model.text import check_whole, printable
 from duetime.model.urls import redact_text
 from duetime.runtime.identity import host_key, is_gone
 from duetime.runtime.options import worker_options
@@ -277,7 +278,7 @@ def log_options(command: F) -> F:
 
 
 @click.command()
-@click.argument("target", metavar="MODULE:OBJECT")
+@target_argument
 @click.option("--concurrency", type=int, default=100, help="How many jobs run at once.")
 @click.option(
     "--queue",
@@ -365,6 +366,9 @@ def _health_address(host: str, port: int | None, *, processes: int) -> HealthAdd
 
 
 def _read_queue_limit(text: str) -> tuple[str, int | None]:
+    if "," in text:
+        each = " ".join(f"--queue {part.strip()}" for part in text.split(","))
+        raise CommandFailure(f"--queue names one queue; repeat it for several: {printable(each)}")
     name, separator, limit = text.partition("=")
     if not separator:
         return name, None
@@ -374,7 +378,7 @@ def _read_queue_limit(text: str) -> tuple[str, int | None]:
 
 
 @click.command(short_help="Fire schedules, and leave jobs to workers.")
-@click.argument("target", metavar="MODULE:OBJECT")
+@target_argument
 @log_options
 def scheduler(*, target: str, log_level: str, log_format: LogFormat) -> None:
     """Fire schedules until stopped, and run no jobs.

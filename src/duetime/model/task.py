@@ -27,7 +27,7 @@ from duetime.model.limits import Gate, Limit, Rate, gate
 from duetime.model.locks import LockTemplate, lock_template
 from duetime.model.retry import NO_RETRIES, Retries, RetryPolicy, check_retries, retry_policy
 from duetime.model.secrets import check_secret
-from duetime.model.text import check_choice, check_name, check_whole, shown
+from duetime.model.text import check_choice, check_name, check_whole, did_you_mean, shown
 from duetime.model.time import Duration, Instant, Micros, from_datetime, parse_duration
 
 MAX_KEY = 500
@@ -265,4 +265,6 @@ def _ttl(values: Mapping[str, object], name: str) -> Micros | None:
 def check_known(values: Mapping[str, object], known: frozenset[str], *, where: str = "options are") -> None:
     """Raise `InvalidOption` for an option that is not known."""
     if unknown := sorted(set(values) - known):
-        raise InvalidOption(f"unknown option {unknown[0]!r}; {where} {', '.join(sorted(known))}")
+        offer = did_you_mean(unknown[0], sorted(known))
+        text = f"unknown option {unknown[0]!r}; {offer and f'{offer} '}{where} {', '.join(sorted(known))}"
+        raise InvalidOption(text)

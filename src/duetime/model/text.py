@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, Final, TypeAlias
 
@@ -38,6 +39,14 @@ def one_line(text: str) -> str:
 def counted(count: float, noun: str) -> str:
     """Return a number with what it counts: `1 job`, `2 jobs`."""
     return f"1 {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Ask for the names that someone who wrote `name` may have meant; empty if there are none."""
+    known = list(names)
+    tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
+    meant = tails or difflib.get_close_matches(name, known)
+    return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def ordinal(number: int) -> str:

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, quote, unquote
 
 from duetime.errors import ConfigError
-from duetime.model.text import shown
+from duetime.model.text import did_you_mean, shown
 
 W = TypeVar("W", bound=str)
 
@@ -141,7 +141,11 @@ def parse_options(query: str, known: Collection[str] | None) -> dict[str, str]:
     options = dict(parse_qsl(query, keep_blank_values=True))
     for name, value in options.items():
         if known is not None and name not in known:
-            raise ConfigError(f"unknown option {shown(name)}; options are {', '.join(sorted(known))}")
+            offer = did_you_mean(name, known)
+            text = (
+                f"unknown option {shown(name)}; {offer and f'{offer} '}options are {', '.join(sorted(known))}"
+            )
+            raise ConfigError(text)
         if not value:
             raise ConfigError(f"the option {name} in the URL has no value; give it one, or leave it out")
     return options

@@ -56,10 +56,13 @@ class LoopThread:
         atexit.unregister(self.close)
 
 
-def check_no_loop() -> None:
+_AWAIT = "a .sync verb would block the running event loop; await the async verb"
+
+
+def check_no_loop(problem: str = _AWAIT) -> None:
     """Raise `BlockingCallInLoop` inside a running event loop."""
     if asyncio._get_running_loop() is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
-        raise BlockingCallInLoop("a .sync verb would block the running event loop; await the async verb")
+        raise BlockingCallInLoop(problem)
 
 
 @contextlib.contextmanager

@@ -11,10 +11,10 @@ from duetime.errors import UnknownTask
 from duetime.model.job import OnCrash
 from duetime.model.stored.announced import StoredTask, read_options
 from duetime.model.stored.jobs import LiveWorkers
+from duetime.model.text import did_you_mean
 from duetime.model.time import to_datetime
 from duetime.runtime.running.announced import announced_handler
 from duetime.runtime.running.handler import Handler
-from duetime.scheduler.lookup import did_you_mean
 from duetime.scheduler.records import json_or_text
 from duetime.stores.base import Store
 

@@ -64,7 +64,8 @@ class JobHandle(Generic[R]):
             async with asyncio.timeout(timeout):
                 job = await self._ended(away)
         except TimeoutError:
-            text = f"job {self.id} of {self.task} has not ended within {counted(timeout or 0, 'second')}"
+            waited = counted(timeout or 0, "second")
+            text = f"job {self.id} of {self.task} has not ended within {waited}; `duetime explain` with its id says why"
             raise TimeoutError(text) from (away[-1] if away else None)
         return self._read(job)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
@@ -10,7 +9,7 @@ from duetime.errors import JobNotFound, ScheduleNotFound, StoreMoved, UnknownTas
 from duetime.model.job import JobId
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.stored.jobs import StoredJob, StoredWorker
-from duetime.model.text import check_whole
+from duetime.model.text import check_whole, did_you_mean
 from duetime.model.worker import WorkerId
 from duetime.runtime.running.handler import Handler
 from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, Store
@@ -71,14 +70,6 @@ def find_task(tasks: Mapping[str, Handler], task: str) -> Handler:
         return tasks[task]
     offer = did_you_mean(task, sorted(tasks)) or f"there are: {', '.join(sorted(tasks)) or 'none'}"
     raise UnknownTask(f"there is no task {task!r} here; {offer}")
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Ask for the names that someone who wrote `name` may have meant; empty if there are none."""
-    known = list(names)
-    tails = [candidate for candidate in known if candidate.rpartition(".")[2] == name]
-    meant = tails or difflib.get_close_matches(name, known)
-    return f"did you mean {' or '.join(meant)}?" if meant else ""
 
 
 def check_not_moved(store: Store) -> None:

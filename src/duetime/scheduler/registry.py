@@ -93,6 +93,9 @@ class SchedulerRegistry:
     def add_task(self, function: Callable[..., Any], name: str | None, options: TaskOptions) -> Handler:
         """Register a function under its name, or raise saying why it cannot be."""
         task = check_function(function, name)
+        if next(iter(inspect.signature(function).parameters), None) in {"self", "cls"}:
+            fix = "move it out of its class, or derive the class from duetime.Job"
+            _refuse_function(f"{function.__qualname__}, a method,", fix)
         if options.cpu:
             check_cpu_function(function)
         if task in self.handlers:

@@ -44,6 +44,7 @@ from duetime.scheduler.processes.portal import BlockingPortal
 from duetime.scheduler.processes.supervisor import supervise
 from duetime.scheduler.processes.worker_process import (
     WorkerSettings,
+    check_can_run,
     configure_logging,
     open_worker,
     run_until_stopped,
@@ -253,7 +254,10 @@ class Scheduler:
         def decorate(decorated: Any) -> Any:
             task = self._task_of(decorated)
             chosen = check_name(task.name if name is None else name, what="schedule name")
-            payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
+            try:
+                payload = task.handler.arguments.encode(*call_arguments(args, kwargs))
+            except InvalidArguments as error:
+                raise InvalidArguments(f"{error}; a schedule takes them as args= or kwargs=") from None
             self._registry.add_schedule(ScheduleDefinition(chosen, task.handler, trigger, payload, options))
             return decorated if isinstance(decorated, type) else task
 
@@ -392,6 +396,7 @@ class Scheduler:
         Running jobs have the grace time to end; a second signal cancels them. What is logged goes to standard error,
         unless the script has said where. With several processes, or `reload`, the script runs anew in each of them.
         """
+        check_can_run()
         if not logging.getLogger().handlers:
             configure_logging(log_level)
         worker_options(**settings)  # Refused here, and not in each process.
@@ -505,7 +510,8 @@ class Scheduler:
 
     def _not_open(self) -> NotOpen:
         text = (
-            "the scheduler is not open; use it inside `async with scheduler:`, or call task.sync.enqueue(...)"
+            "the scheduler is not open; use it inside `async with scheduler:`, give a web application its lifespan, "
+            "as in FastAPI(lifespan=scheduler.lifespan), or call task.sync.enqueue(...)"
         )
         elsewhere = (
             "the scheduler is open in another event loop; from threads call task.sync.enqueue(...), and "

@@ -101,9 +101,12 @@ def read_arguments(handler: Handler, given: Sequence[str]) -> CallArguments:
     pairs: dict[str, object] = {}
     for text in given:
         name, separator, value = text.partition("=")
-        if not separator or name in pairs:
-            problem = "twice" if separator else "without a value"
-            raise InvalidArguments(f"{name!r} is given {problem}; write name=value pairs, or JSON")
+        if not separator:
+            free = (n for n in inspect.signature(handler.function).parameters if n not in pairs)
+            example = f"{next(free, 'name')}={text}"
+            raise InvalidArguments(f"{text!r} is given without a name; write {shown(example)}, or JSON")
+        if name in pairs:
+            raise InvalidArguments(f"{name!r} is given twice")
         pairs[name] = _read_value(value, hints.get(name, Any))
     return CallArguments((), pairs)
 

@@ -57,14 +57,14 @@ async def test_what_schedules_will_make_is_next_too(scheduler: Scheduler) -> Non
 
     hour, now = timedelta(hours=1), datetime.now(UTC)
     rules = {
-        "hourly": every("1h", start=now + 2 * hour),
+        "hourly": every("1h", start=now + 2.5 * hour),
         "paused": every("1h", start=now + hour),
         "spread": every("3h", start=now + 3 * hour).jitter("1h"),
     }
     for name, rule in rules.items():
         await scheduler.schedules.put(name, rule, tidy)
     await scheduler.schedules.pause("paused")
-    stored = await tidy.options(delay="1h").enqueue()
+    stored = await tidy.options(delay="90m").enqueue()
 
     view = await read_view(scheduler)
     assert [(run.schedule, run.job) for run in view.upcoming] == [

@@ -65,7 +65,11 @@ def test_throttle_holds_the_key_for_its_period() -> None:
         ({"key": "a\ud800b"}, "key 'a.ud800b' has NUL or half a pair of surrogates"),
         ({"tags": [f"t{n}" for n in range(33)]}, "33 tags; at most 32"),
         ({"tags": "urgent"}, "tags must be a list"),
-        ({"colour": "red"}, "unknown option 'colour'"),
+        ({"colour": "red"}, "unknown option 'colour'; options are at, "),
+        (
+            {"max_retries": 3},
+            r"unknown option 'max_retries'; did you mean retries\? options are at, ",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(values: Any, text: str) -> None:

@@ -74,7 +74,12 @@ async def test_a_delay_that_is_none_is_refused(scheduler: Scheduler, delay: Any)
     [
         ((), {}, "user"),
         ((1, "a", 2), {}, "too many"),
-        ((1,), {"txet": "a"}, "txet"),
+        ((1,), {"txet": "a"}, "'txet'$"),
+        (
+            (1,),
+            {"delay": 5},
+            r"'delay'; delay is an option: task\.options\(delay=\.\.\.\)\.enqueue\(\.\.\.\)",
+        ),
         (("one",), {}, "user"),
         ((1, b"bytes" * 3), {"user": 2}, "user"),
         ((1.5,), {}, "user"),
@@ -113,7 +118,7 @@ async def test_an_unknown_job_is_not_found(scheduler: Scheduler) -> None:
 
 async def test_a_scheduler_that_is_not_open_says_how_to_open_it(sqlite_url: str) -> None:
     task = Scheduler(sqlite_url).task(send)
-    with pytest.raises(NotOpen, match="async with"):
+    with pytest.raises(NotOpen, match=r"`async with scheduler:`, .* FastAPI\(lifespan=scheduler\.lifespan\)"):
         await task.enqueue(1)
 
 
@@ -128,6 +133,14 @@ async def test_closing_once_after_opening_twice_keeps_it_open(sqlite_url: str) -
 
 
 @pytest.mark.covers("key-conflict-is-told")
+async def test_a_caller_that_waits_in_vain_is_told_where_to_look(scheduler: Scheduler) -> None:
+    job = await scheduler.task(send).enqueue(1)
+    with pytest.raises(
+        TimeoutError, match=r"has not ended within 0\.01 seconds; `duetime explain` with its id says why"
+    ):
+        await job.result(timeout=0.01)
+
+
 async def test_a_handle_tells_whether_the_job_was_there_before(scheduler: Scheduler) -> None:
     task = scheduler.task(send)
     first = await task.options(key="k").enqueue(1)

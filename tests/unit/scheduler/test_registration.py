@@ -46,6 +46,10 @@ class Opaque:
     def __call__(self) -> None: ...
 
 
+class WithMethod:
+    def run(self) -> None: ...
+
+
 @pytest.fixture
 def scheduler(sqlite_url: str) -> Scheduler:
     return Scheduler(sqlite_url)
@@ -53,6 +57,13 @@ def scheduler(sqlite_url: str) -> Scheduler:
 
 def test_a_task_is_named_after_its_module_and_function(scheduler: Scheduler) -> None:
     assert scheduler.task(plain).name == f"{__name__}.plain"
+
+
+def test_a_schedule_of_a_task_with_parameters_is_refused_with_where_to_write_them(
+    scheduler: Scheduler,
+) -> None:
+    with pytest.raises(InvalidArguments, match=r"'number'; a schedule takes them as args= or kwargs=$"):
+        scheduler.schedule(every("5m"))(plain)
 
 
 def test_a_task_can_be_called_like_the_function_it_was(scheduler: Scheduler) -> None:
@@ -77,6 +88,7 @@ def test_what_somebody_has_noted_on_the_function_does_not_become_an_option(sched
         (Opaque(), "plain or async function"),
         (Opaque, "class"),
         (len, "plain or async function"),
+        (WithMethod.run, r"WithMethod\.run, a method, cannot be a task: move it out of its class"),
     ],
 )
 def test_what_cannot_be_a_task_is_refused_with_a_way_out(

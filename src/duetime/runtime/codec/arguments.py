@@ -11,6 +11,7 @@ import msgspec
 
 from duetime.errors import InvalidArguments, InvalidOption, InvalidTask, PayloadTooLarge
 from duetime.model.secrets import MASK, RESULT, is_secret, secret_texts, without_secrets
+from duetime.model.task import JobOptionValues
 from duetime.model.text import MAX_DEPTH, beyond_bounds
 from duetime.runtime.codec.json_values import (
     ENCODE_ERRORS,
@@ -150,6 +151,9 @@ class Arguments:
             return self._shape(**self._signature.bind(*args, **kwargs).arguments)
         except TypeError as error:
             text = f"{self._task}{self._signature} cannot be called with these arguments: {error}"
+            options = JobOptionValues.__optional_keys__ - self._signature.parameters.keys()
+            if meant := sorted(options.intersection(kwargs)):
+                text += f"; {meant[0]} is an option: task.options({meant[0]}=...).enqueue(...)"
             raise InvalidArguments(text) from None
 
     def _build_codec(self) -> tuple[type[msgspec.Struct], msgspec.json.Decoder[Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -31,6 +31,12 @@ from duetime.runtime.error_text import (
 
 _NO_RESULT: Final = Succeeded()
 """What most calls come to."""
+_UNAWAITED: Final = Failed(
+    error="it returned a coroutine, which nothing awaits, so its work was not done; "
+    "await it, and define the task with `async def`",
+    error_type="TypeError",
+    final=True,
+)
 
 
 def outcome_of_value(value: object) -> Outcome:
@@ -40,7 +46,11 @@ def outcome_of_value(value: object) -> Outcome:
     # Two questions, because the first is a cheap one.
     if isinstance(value, Exception) and isinstance(value, Signal):
         return _outcome_of_signal(value)
-    return Succeeded(*encode_result(value))
+    result, lost = encode_result(value)
+    if lost is not None and isinstance(value, Coroutine):
+        value.close()
+        return _UNAWAITED
+    return Succeeded(result, lost)
 
 
 def outcome_of_call(function: Callable[[], object]) -> Outcome:

@@ -196,8 +196,9 @@ class Dispatcher:
         if not self.done % _RUNS_PER_YIELD:
             time.sleep(0)  # noqa: ASYNC251 - it waits for nothing, and hands on the lock
         del self.runs[run.claim.job_id]
-        # The task's context has the run: a circle that only the garbage collector would break, for every job.
-        run.task = None
+        # The task's context has the run, and the exception of an outcome, since Python 3.12, this frame: circles that
+        # only the garbage collector would break, for every job.
+        run.task = outcome = None
         self._slots.give_back(run.claim)
         if not self._freeing:
             # Once for all runs that end in this turn of the loop: what is started now begins in the next one anyway.

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import inspect
 import json
 import logging
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
+from duetime.errors import ConfigError
 from duetime.model.text import Size, counted, printable
 from duetime.model.time import Duration
 from duetime.model.urls import redact, redact_text
+from duetime.runtime.loop_thread import check_no_loop
 from duetime.runtime.options import QueueLimits, WorkerOptions
 from duetime.runtime.settling.job_log import RECORD_FIELDS, log as job_log
 from duetime.runtime.worker import Worker
@@ -113,6 +118,21 @@ class HealthAddress(NamedTuple):
     port: int
 
 
+def check_can_run() -> None:
+    """Raise where a program cannot work until it is stopped: inside a running loop, or in an import, which would never end."""
+    instead = "scheduler.run() has a loop of its own; in one that runs, write: async with scheduler, scheduler.worker(): ..."
+    check_no_loop(instead)
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    module: dict[str, Any] = {} if frame is None else frame.f_globals
+    if getattr(module.get("__spec__"), "_initializing", False):
+        raise ConfigError(
+            f"scheduler.run() is called while {module['__name__']} is imported, which would never end; "
+            'write it below: if __name__ == "__main__":'
+        )
+
+
 def run_until_stopped(
     scheduler: Scheduler, settings: WorkerSettings, *, health: HealthAddress | None = None
 ) -> None:
@@ -141,7 +161,7 @@ async def _work(
     with StopSignals() as signals:
         async with scheduler.worker(**settings) as running, _telling_health(scheduler, running, health):
             log.info(
-                "working on %s: %s; stop with Ctrl-C or SIGTERM", redact(scheduler.url), _doing(settings)
+                "working on %s: %s; stop with Ctrl-C or SIGTERM", _place(scheduler.url), _doing(settings)
             )
             signals.stop(running)
             heed_supervisor(lambda: running.ask_to_stop(now=False))
@@ -164,6 +184,12 @@ async def _telling_health(
     reports = HealthReports(worker, lambda: scheduler.store, scheduler.schedules)
     async with serve_health(reports, *address):
         yield
+
+
+def _place(url: str) -> str:
+    """Say where the jobs are: a file that is named from here is another one in another folder."""
+    relative = re.match(r"sqlite:///[^/?]", url)
+    return f"{redact(url)} in {Path.cwd()}" if relative else redact(url)
 
 
 def _doing(settings: WorkerSettings) -> str:

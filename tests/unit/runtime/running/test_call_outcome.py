@@ -21,6 +21,16 @@ def test_a_value_is_a_result() -> None:
     assert outcome_of_value(None) == Succeeded()
 
 
+def test_a_coroutine_that_nothing_awaits_is_a_failure_that_is_not_tried_again() -> None:
+    async def work() -> int:
+        return 1
+
+    for outcome in (outcome_of_value(work()), outcome_of_call(work)):
+        assert isinstance(outcome, Failed)
+        assert outcome.final
+        assert "its work was not done; await it" in outcome.error
+
+
 def test_signals_mean_the_same_raised_or_returned() -> None:
     assert outcome_of_error(Cancel("enough")) == outcome_of_value(Cancel("enough")) == Cancelled("enough")
     assert outcome_of_error(Snooze("2s")) == outcome_of_value(Snooze("2s")) == Snoozed(2 * SECOND)

@@ -453,7 +453,9 @@ async def test_an_answer_that_comes_during_a_pulse_waits_for_the_next_one() -> N
     assert store.pulsing.wait(10)  # The loop stands still meanwhile.
     await store.answered()
     await pulse.stop()
-    assert store.events[-2:] == [("pulse", "because"), "paused; 3 jobs still running"]
+    # On a busy machine another pulse comes before the stop.
+    answer = store.events.index("paused; 3 jobs still running")
+    assert store.events[answer - 1] == ("pulse", "because")
 
 
 async def test_what_a_stopping_worker_was_told_is_answered_before_it_signs_off() -> None:
