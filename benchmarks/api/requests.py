@@ -6,22 +6,24 @@ import asyncio
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import uvicorn
 
 from benchmarks import children
 from benchmarks.api.bare import bare
 from benchmarks.places import fill
+from benchmarks.processes import processor_seconds
 from benchmarks.subject import TICK, Subject
 
 CONNECTIONS = (1, 16)
 _PORTS = {"api": 18_431, "bare": 18_432}
 _BODY = json.dumps({"task": TICK, "arguments": {"number": 1}}).encode()
-_WARM = 0.2
-"""The part of a turn before what is counted."""
+_PATHS = {"api": "/api/v1/jobs", "bare": "/jobs"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,8 @@ class Rate:
     """Requests a second."""
     bare: float
     ratio: float
+    spent: float
+    """The same ratio by the processor time that the servers took for a request: other programs disturb it little."""
 
 
 def measure(url: str, *, turns: int, seconds: float) -> list[Rate]:
@@ -46,19 +50,49 @@ def measure(url: str, *, turns: int, seconds: float) -> list[Rate]:
     }
     found: list[Rate] = []
     with ExitStack() as stack:
-        paths = {name: stack.enter_context(_served(name, url)) for name in _PORTS}
+        servers = {name: stack.enter_context(_served(name, url)) for name in _PORTS}
         for what, (request, status) in asked.items():
             for connections in CONNECTIONS:
-                pairs = [
-                    [
-                        _rate(_PORTS[name], request(path), status, connections, seconds)
-                        for name, path in (paths.items() if turn % 2 else reversed(paths.items()))
-                    ][:: 1 if turn % 2 else -1]
-                    for turn in range(turns)
-                ]
-                api, limit = (statistics.median(one) for one in zip(*pairs, strict=True))
-                ratio = statistics.median(one / other for one, other in pairs)
-                found.append(Rate(what=what, connections=connections, api=api, bare=limit, ratio=ratio))
+                turn = partial(_turn, servers, request, status, connections, seconds)
+                pairs = [turn(n) for n in range(turns)]
+                api, limit = ([pair[name] for pair in pairs] for name in ("api", "bare"))
+                found.append(
+                    Rate(
+                        what=what,
+                        connections=connections,
+                        api=statistics.median(one.rate for one in api),
+                        bare=statistics.median(one.rate for one in limit),
+                        ratio=statistics.median(one.rate / other.rate for one, other in zip(api, limit, strict=True)),
+                        spent=statistics.median(other.spent / one.spent for one, other in zip(api, limit, strict=True)),
+                    )
+                )
+    return found
+
+
+class Asked(NamedTuple):
+    """What came of asking one of them for a while."""
+
+    rate: float
+    """Requests a second."""
+    spent: float
+    """Processor seconds of the server for each."""
+
+
+def _turn(
+    servers: Mapping[str, int],
+    request: Callable[[str], bytes],
+    status: int,
+    connections: int,
+    seconds: float,
+    number: int,
+) -> dict[str, Asked]:
+    """Ask both; which one comes first changes."""
+    found: dict[str, Asked] = {}
+    for name in sorted(servers, reverse=bool(number % 2)):
+        before = processor_seconds(servers[name])
+        asking = _ask(_PORTS[name], request(_PATHS[name]), status, connections, seconds)
+        count = asyncio.run(asking)
+        found[name] = Asked(count / seconds, (processor_seconds(servers[name]) - before) / count)
     return found
 
 
@@ -85,10 +119,11 @@ async def serve(*, name: str, url: str) -> None:
 
 
 @contextmanager
-def _served(name: str, url: str) -> Iterator[str]:
+def _served(name: str, url: str) -> Iterator[int]:
+    """Yield the process that serves one of them."""
     with children.started(serve, name=name, url=url) as child:
         child.wait_ready()
-        yield "/jobs" if name == "bare" else "/api/v1/jobs"
+        yield child.pid
         child.finish()
 
 
@@ -105,28 +140,23 @@ def _request(method: str, path: str, token: str, body: bytes = b"") -> Callable[
     return at
 
 
-def _rate(port: int, request: bytes, status: int, connections: int, seconds: float) -> float:
-    counts: Sequence[float] = asyncio.run(_ask(port, request, status, connections, seconds))
-    return sum(counts) / seconds
+async def _ask(port: int, request: bytes, status: int, connections: int, seconds: float) -> int:
+    """Return how many requests were answered."""
+    end = time.perf_counter() + seconds
+    asking = (_keep_asking(port, request, status, end) for _ in range(connections))
+    return sum(await asyncio.gather(*asking))
 
 
-async def _ask(port: int, request: bytes, status: int, connections: int, seconds: float) -> Sequence[float]:
-    start = time.perf_counter() + seconds * _WARM
-    return await asyncio.gather(
-        *(_keep_asking(port, request, status, start, start + seconds) for _ in range(connections))
-    )
-
-
-async def _keep_asking(port: int, request: bytes, status: int, start: float, end: float) -> int:
-    """Send a request again and again over one connection, and count the answers between two moments."""
+async def _keep_asking(port: int, request: bytes, status: int, end: float) -> int:
+    """Send a request again and again over one connection, and count the answers."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     count = 0
-    while (now := time.perf_counter()) < end:
+    while time.perf_counter() < end:
         writer.write(request)
         head = (await reader.readuntil(b"\r\n\r\n")).lower()
         await reader.readexactly(int(head.split(b"content-length: ")[1].split(b"\r\n")[0]))
         if not head.startswith(b"http/1.1 %d" % status):
             raise AssertionError(head.decode())
-        count += now >= start
+        count += 1
     writer.close()
     return count

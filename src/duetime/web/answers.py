@@ -147,6 +147,4 @@ class Body(BaseModel):
 
     def given(self) -> dict[str, Any]:
         """Return what was named."""
-        return {
-            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
-        }
+        return {name: getattr(self, name) for name in sorted(self.model_fields_set)}
