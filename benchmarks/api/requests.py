@@ -62,8 +62,12 @@ def measure(url: str, *, turns: int, seconds: float) -> list[Rate]:
                         connections=connections,
                         api=statistics.median(one.rate for one in api),
                         bare=statistics.median(one.rate for one in limit),
-                        ratio=statistics.median(one.rate / other.rate for one, other in zip(api, limit, strict=True)),
-                        spent=statistics.median(other.spent / one.spent for one, other in zip(api, limit, strict=True)),
+                        ratio=statistics.median(
+                            one.rate / other.rate for one, other in zip(api, limit, strict=True)
+                        ),
+                        spent=statistics.median(
+                            other.spent / one.spent for one, other in zip(api, limit, strict=True)
+                        ),
                     )
                 )
     return found
@@ -107,9 +111,7 @@ async def prepare(*, url: str) -> tuple[str, str]:
 async def serve(*, name: str, url: str) -> None:
     """In a child: serve one of the applications until told to stop."""
     app = bare(url) if name == "bare" else Subject(url).scheduler.api()
-    server = uvicorn.Server(
-        uvicorn.Config(app, port=_PORTS[name], log_level="warning", access_log=False)
-    )
+    server = uvicorn.Server(uvicorn.Config(app, port=_PORTS[name], log_level="warning", access_log=False))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.01)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, TypedDict, get_args
+from typing import Final, Literal, TypedDict, get_args
 
 from duetime.errors import InvalidOption
 from duetime.model.callbacks import GivenCallback, bind_callbacks, overlay

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
@@ -23,7 +22,7 @@ from duetime.model.states import State
 from duetime.model.stored.audit import AuditEntry
 from duetime.model.stored.jobs import StoredJob, job_once_more
 from duetime.model.task import JobOptionValues, check_known, job_options
-from duetime.model.text import check_reason, check_text, shown
+from duetime.model.text import check_reason, check_text, check_whole, shown
 from duetime.model.time import (
     SECOND,
     Duration,
@@ -52,15 +51,18 @@ from duetime.stores.base import (
     DeleteAnswer,
     EditAnswer,
     JobFilter,
+    JobPage,
     PruneResult,
     ReleaseAnswer,
     Store,
 )
+from duetime.stores.base.jobs import merged_jobs
 
 E = TypeVar("E", bound=StrEnum)
 G = TypeVar("G", bound=GivenId)
 
 _DEFAULT_PAGE: Final = 50
+_MOST_LOOKED_AT: Final = 1_000_000_000
 _TIMES: Final[Sequence[Literal["since", "until"]]] = ("since", "until")
 _KIND: Final = "jobs"
 """Of cursors."""
@@ -90,6 +92,8 @@ class JobQuery(JobCriteria, total=False):
 
     limit: int
     cursor: str | None
+    look_at: int | None
+    """About how many jobs are looked at, at most; the page may then be short, and its cursor leads on."""
 
 
 class JobEditValues(TypedDict, total=False):
@@ -140,15 +144,18 @@ def _job_filter(query: JobQuery, queue: str | None, *, now: Instant) -> JobFilte
         until=until,
         before=min(bounds, default=None),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
+        look_at=_look_at(query.get("look_at")),
     )
 
 
-async def _find(store: Store, wheres: Sequence[JobFilter]) -> Sequence[StoredJob]:
+def _look_at(most: int | None) -> int | None:
+    return None if most is None else check_whole(most, 1, _MOST_LOOKED_AT, what="look_at")
+
+
+async def _find(store: Store, wheres: Sequence[JobFilter]) -> JobPage:
     """Return one page of the jobs that meet one of some filters, newest first; each asks for as many."""
     pages = [await store.find(where) for where in wheres]
-    if len(pages) == 1:
-        return pages[0]
-    return sorted(chain(*pages), key=lambda job: job.id, reverse=True)[: wheres[0].limit if wheres else 0]
+    return merged_jobs(pages, limit=wheres[0].limit if wheres else 0)
 
 
 def _as_json(arguments: Mapping[str, object]) -> dict[str, bytes]:
@@ -258,7 +265,9 @@ class Jobs:
         most = check_limit(query.get("limit", _DEFAULT_PAGE))
         found = await _find(store, [replace(where, limit=most + 1) for where in wheres])
         records = [JobRecord.from_stored(job) for job in found[:most]]
-        return Page(records, cursor=write_cursor(_KIND, records[-1].id) if len(found) > most else None)
+        last = records[-1].id if len(found) > most else found.looked_to
+        cursor = None if last is None else write_cursor(_KIND, last)
+        return Page(records, cursor=cursor, partial=found.looked_to is not None)
 
     async def failures(self, **query: Unpack[JobQuery]) -> Page[FailureGroup]:
         """Return what went wrong in failed jobs, the most frequent first, of the newest 1,000 unless told otherwise.
@@ -267,7 +276,7 @@ class Jobs:
         """
         failed = cast("JobQuery", {"limit": MAX_PAGE, **query, "state": State.FAILED})
         found = await self.list(**failed)
-        return Page(group_failures(found), cursor=found.cursor)
+        return Page(group_failures(found), cursor=found.cursor, partial=found.partial)
 
     async def attempts(self, job_id: GivenId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""

@@ -82,10 +82,12 @@ def model_of(record: type, name: str | None = None, **shapes: Any) -> type[BaseM
     return model
 
 
-def page_of(item: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of a page of a list."""
+def page_of(item: type[BaseModel], *, partial: str | None = None) -> type[BaseModel]:
+    """Return the model of a page of a list; `partial` says what it means that the search ended before it was full."""
     said = "What to pass as `cursor` for the next page; null after the last."
     found: dict[str, Any] = {"items": (list[item], ...), "next": (str | None, Field(description=said))}  # type: ignore[valid-type]
+    if partial is not None:
+        found["partial"] = (bool, Field(description=partial))
     model: type[BaseModel] = create_model(f"{item.__name__}Page", **found)
     return model
 

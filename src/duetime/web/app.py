@@ -99,7 +99,7 @@ def _add_routes(app: FastAPI, router: APIRouter, prefix: str) -> None:
             app.add_api_route(
                 prefix + route.path,
                 route.endpoint,
-                methods=sorted(route.methods),
+                methods=sorted(route.methods or ()),
                 response_model=route.response_model,
                 response_class=route.response_class,
                 status_code=route.status_code,

@@ -33,6 +33,7 @@ from duetime.stores.base.values import (
     EditAnswer,
     Hint,
     JobFilter,
+    JobPage,
     LimitedClaims,
     LockAnswer,
     NextDue,
@@ -409,7 +410,7 @@ class ReadStore(Protocol):
         """Return the jobs that exist, in the order asked."""
         ...
 
-    async def find(self, where: JobFilter) -> list[StoredJob]:
+    async def find(self, where: JobFilter) -> JobPage:
         """Return one page of jobs, newest first."""
         ...
 

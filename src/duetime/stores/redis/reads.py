@@ -14,7 +14,7 @@ from duetime.model.limits import Gate
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored.jobs import StoredJob, StoredWorker
-from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, JobPage
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.messages import NamedValues, read_job, read_worker
 
@@ -25,9 +25,20 @@ JOBS_PER_CALL: Final = 500
 class RedisReads(RedisStorePart):
     """A part of `RedisStore`."""
 
-    async def find(self, where: JobFilter) -> list[StoredJob]:
+    async def find(self, where: JobFilter) -> JobPage:
         """Return one page of jobs, newest first: along the shortest list that has them all."""
-        return await self._records("find", search_request(where), limit=where.limit)
+        asked = search_request(where)
+        found: list[StoredJob] = []
+        looked_at, looked_to = 0, None
+        async for facts, some in self._walk("find", asked):
+            found += [read_job(row, facts["now"]) for row in some]
+            looked_at += asked["most"]
+            if len(found) >= where.limit:
+                break
+            if where.look_at is not None and looked_at >= where.look_at:
+                looked_to = facts.get("last")
+                break
+        return JobPage(found[: where.limit], looked_to=looked_to)
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
@@ -103,7 +114,7 @@ def search_request(where: JobFilter) -> NamedValues:
         "tag": where.tag and join_tags((where.tag,)),
         "standings": _standings(where),
         "limit": where.limit,
-        "most": JOBS_PER_CALL,
+        "most": JOBS_PER_CALL if where.look_at is None else min(JOBS_PER_CALL, where.look_at),
     }
 
 

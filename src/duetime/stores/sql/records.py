@@ -23,7 +23,7 @@ from duetime.model.stored.jobs import (
 )
 from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
-from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, JobPage
 from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.statements.rows import encode_batch
@@ -49,6 +49,8 @@ _COMMAND_COLUMNS: Final = [
 ]
 _NEWEST: Final = 2_000
 """How many jobs are looked at before an index."""
+_NEWEST_FOR_EACH: Final = 10
+"""How many for each that is asked for, where few are to be looked at."""
 
 
 class SqlRecords(SqlSubject):
@@ -68,12 +70,13 @@ class SqlRecords(SqlSubject):
         return [jobs[job_id] for job_id in ids if job_id in jobs]
 
     @read(rows=None)
-    def find(self, where: JobFilter) -> Script[list[StoredJob]]:
+    def find(self, where: JobFilter) -> Script[JobPage]:
         """Return one page of jobs, newest first.
 
         What is rare among many may have an index, but one that is not in this order. The newest jobs are looked at
         first: what is not rare fills the page from there.
         """
+        sql, look_at = self._sql, where.look_at
         values: dict[str, object] = {
             **asdict(where),
             "states": ",".join(sorted(where.states)) or None,
@@ -81,18 +84,32 @@ class SqlRecords(SqlSubject):
             "from_id": "" if where.since is None else first_id_of(where.since),
             "before": where.before or BEHIND_ALL_IDS,
         }
-        found: list[Row] = []
-        narrow: Statement | None = None
+        narrow: tuple[Statement, Statement] | None = None
         if where.wants_live:
-            narrow = self._sql.find_live
+            narrow = sql.find_live, sql.count_live
         elif where.schedule is not None:
-            narrow = self._sql.find_of_schedule
+            narrow = sql.find_of_schedule, sql.count_of_schedule
+        if narrow is not None or look_at is not None:
+            newest = _NEWEST if look_at is None else min(look_at, _NEWEST_FOR_EACH * where.limit)
+            found = yield Query(sql.find_newest, {**values, "newest": newest})
+            if len(found) >= where.limit:
+                return JobPage(map(job_record, found))
+        if narrow is not None and look_at is not None:
+            ((many,),) = yield Query(narrow[1], values)
+            # What is not rare is found along the ids.
+            narrow = narrow if many < look_at else None
         if narrow is not None:
-            found = yield Query(self._sql.find_newest, {**values, "newest": _NEWEST})
-        if len(found) < where.limit:
-            along = self._sql.find_unsuccessful if where.wants_unsuccessful else self._sql.find
-            found = yield Query(narrow or along, values)
-        return [job_record(row) for row in found]
+            return JobPage(map(job_record, (yield Query(narrow[0], values))))
+        along, reach = sql.find, sql.reach
+        if where.wants_unsuccessful:
+            along, reach = sql.find_unsuccessful, sql.reach_unsuccessful
+        looked_to: JobId | None = None
+        if look_at is not None:
+            ((last, count),) = yield Query(reach, values)
+            if count >= look_at:
+                values["from_id"] = looked_to = last
+        found = yield Query(along, values)
+        return JobPage(map(job_record, found), looked_to=looked_to if len(found) < where.limit else None)
 
     @read(rows=None)
     def upcoming(self, limit: int) -> Script[list[StoredJob]]:
