@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, 
 
 import msgspec
 
-from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobEnded
+from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobChanged, JobEnded
 from duetime.model.ids import GivenId, last_id_of, new_job_id, read_id
 from duetime.model.job import JobEdit, JobId, JobKind
 from duetime.model.limits import gate_schedule
@@ -405,12 +405,14 @@ class Jobs:
         args: Sequence[object] | None = None,
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
+        expected: JobRecord | None = None,
         **values: Unpack[JobEditValues],
     ) -> None:
         """Change what is given of a job that waits, and nothing else.
 
         `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here or announced. Raises
-        `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`.
+        `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`, and `JobChanged`
+        if it is not as it was when `expected` was read.
         """
         check_known(values, JobEditValues.__optional_keys__)
         call = call_arguments(args, kwargs)
@@ -428,6 +430,10 @@ class Jobs:
             expires_at=options.expires_at,
         )
         job = await find_job(self._store(), read_id(job_id))
+        if expected is not None:
+            if JobRecord.from_stored(job).editable != expected.editable:
+                raise job_changed(job.id)
+            change = _if_as_read(change, job)
         await self._check_deadline(job, change)
         if args is not None or kwargs is not None:
             handler = await find_handler(self._store(), self._tasks, job.task)
@@ -441,6 +447,8 @@ class Jobs:
         answer = (await self._store().edit([job_id], change, noted={job_id: entry}))[job_id]
         if answer is EditAnswer.RUNNING:
             raise JobActive(f"job {job_id} is with a worker; {instead}")
+        if answer is EditAnswer.DIFFERENT:
+            raise job_changed(job_id)
         _check_not_ended(job_id, answer)
 
     async def _check_deadline(self, job: StoredJob, change: JobEdit) -> None:
@@ -474,10 +482,30 @@ class Jobs:
         return answer
 
 
+def job_changed(job_id: JobId) -> JobChanged:
+    """Return the error for a change of a job that is not as it was read."""
+    return JobChanged(f"job {job_id} has been changed since it was read; read it again")
+
+
+def _if_as_read(change: JobEdit, job: StoredJob) -> JobEdit:
+    """Return a change that is made only if the job is still as it was read."""
+    return change._replace(
+        if_due_at=job.due_at,
+        if_fence=job.fence,
+        if_queue=job.queue,
+        if_priority=job.priority,
+        if_retries=job.retries,
+        if_timeout=job.timeout,
+        if_expires_at=job.expires_at,
+        if_payload=job.payload,
+    )
+
+
 def _said(change: JobEdit) -> dict[str, object]:
     """Return what is noted of a change; new arguments are in the job, and may be secret."""
     values: dict[str, object] = change._asdict()
-    said = {name: value for name, value in values.items() if value is not None and name != "gate"}
+    hidden = ("gate", "if_")
+    said = {name: one for name, one in values.items() if one is not None and not name.startswith(hidden)}
     return said | ({"payload": "changed"} if "payload" in said else {})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol, Self
 
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
@@ -90,8 +90,10 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def schedules(self) -> list[StoredSchedule]:
-        """Return all schedules by name."""
+    async def schedules(
+        self, *, after: str = "", limit: int | None = None, queues: Collection[str] | None = None
+    ) -> list[StoredSchedule]:
+        """Return schedules by name: all, or the first ones behind a name, or only those of some queues."""
         ...
 
     async def code_schedules(self) -> list[CodeSchedule]:

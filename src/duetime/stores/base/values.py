@@ -230,6 +230,8 @@ class EditAnswer(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     UNKNOWN = "unknown"
+    DIFFERENT = "different"
+    """It waits, but is not as it was said to be."""
 
 
 class ReleaseAnswer(StrEnum):
