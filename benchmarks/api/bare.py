@@ -50,7 +50,7 @@ def bare(url: str) -> FastAPI:
     @app.post("/jobs", status_code=201)
     async def enqueue(job: NewJob) -> dict[str, str]:
         values = {"id": new_job_id(), "task": job.task, "payload": json.dumps(job.arguments)}
-        await run(insert, DEFAULTS | values)
+        await run(insert, {**DEFAULTS, **values})
         return {"id": values["id"], "task": job.task}
 
     @app.get("/jobs/{job_id}")

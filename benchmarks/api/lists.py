@@ -23,22 +23,23 @@ class Question:
     title: str
     path: str
     values: Mapping[str, Any]
-    indexed: bool = True
-    """Whether it has to be answered at once, and whole."""
 
 
-def questions(jobs: int) -> list[Question]:
+def questions() -> list[Question]:
     """Return what is asked."""
 
-    def some(title: str, *, indexed: bool = True, **values: Any) -> Question:
-        return Question(title=title, path="/jobs", values=values, indexed=indexed)
+    def some(title: str, **values: Any) -> Question:
+        return Question(title=title, path="/jobs", values=values)
 
     return [
         some("newest"),
         some("newest, 200 a page", limit=200),
         some("of a week ago", until="7d"),
         some("since yesterday", since="1d"),
-        *(some(f"state={state}", state=state) for state in ("running", "pending", "failed", "cancelled", "succeeded")),
+        *(
+            some(f"state={state}", state=state)
+            for state in ("running", "pending", "failed", "cancelled", "succeeded")
+        ),
         *(some(f"registry={one}", registry=one) for one in ("queued", "scheduled", "active", "failed")),
         some("schedule, common", schedule="schedule-7"),
         some("schedule, rare", schedule="rare"),
@@ -46,9 +47,9 @@ def questions(jobs: int) -> list[Question]:
         some("task, common", task="task-3"),
         some("queue, common", queue="mail"),
         some("queue and state", queue="mail", state="pending"),
-        some("task, rare", task="rare", indexed=False),
-        some("queue, rare", queue="rare", indexed=False),
-        some("tag, rare", tag="rare", indexed=False),
+        some("task, rare", task="rare"),
+        some("queue, rare", queue="rare"),
+        some("tag, rare", tag="rare"),
         some("kind and state", kind="one_off", state="failed"),
         Question(title="failures", path="/failures", values={}),
         Question(title="queues", path="/queues", values={}),
@@ -58,7 +59,7 @@ def questions(jobs: int) -> list[Question]:
     ]
 
 
-async def ask(*, url: str, jobs: int, rounds: int) -> dict[str, dict[str, float]]:
+async def ask(*, url: str, rounds: int) -> dict[str, dict[str, float]]:
     """In a child: return the milliseconds that answers took, by question."""
     scheduler = Scheduler(url)
     async with scheduler:
@@ -67,7 +68,7 @@ async def ask(*, url: str, jobs: int, rounds: int) -> dict[str, dict[str, float]
         transport = httpx.ASGITransport(make_api(scheduler))
         async with httpx.AsyncClient(transport=transport, headers=headers, base_url=_BASE, timeout=60) as api:
             found: dict[str, dict[str, float]] = {}
-            for question in questions(jobs):
+            for question in questions():
                 times: list[float] = []
                 for _ in range(rounds):
                     began = time.perf_counter()

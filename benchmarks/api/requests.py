@@ -19,6 +19,7 @@ from benchmarks.api.bare import bare
 from benchmarks.places import fill
 from benchmarks.processes import processor_seconds
 from benchmarks.subject import TICK, Subject
+from duetime.web.standalone import bound
 
 CONNECTIONS = (1, 16)
 _PORTS = {"api": 18_431, "bare": 18_432}
@@ -53,7 +54,7 @@ def measure(url: str, *, turns: int, seconds: float) -> list[Rate]:
         servers = {name: stack.enter_context(_served(name, url)) for name in _PORTS}
         for what, (request, status) in asked.items():
             for connections in CONNECTIONS:
-                turn = partial(_turn, servers, request, status, connections, seconds)
+                turn = partial(_turn, servers, Load(request, status, connections, seconds))
                 pairs = [turn(n) for n in range(turns)]
                 api, limit = ([pair[name] for pair in pairs] for name in ("api", "bare"))
                 found.append(
@@ -82,21 +83,23 @@ class Asked(NamedTuple):
     """Processor seconds of the server for each."""
 
 
-def _turn(
-    servers: Mapping[str, int],
-    request: Callable[[str], bytes],
-    status: int,
-    connections: int,
-    seconds: float,
-    number: int,
-) -> dict[str, Asked]:
+class Load(NamedTuple):
+    """What is asked, by how many at a time, and for how long."""
+
+    request: Callable[[str], bytes]
+    status: int
+    connections: int
+    seconds: float
+
+
+def _turn(servers: Mapping[str, int], load: Load, number: int) -> dict[str, Asked]:
     """Ask both; which one comes first changes."""
     found: dict[str, Asked] = {}
     for name in sorted(servers, reverse=bool(number % 2)):
         before = processor_seconds(servers[name])
-        asking = _ask(_PORTS[name], request(_PATHS[name]), status, connections, seconds)
-        count = asyncio.run(asking)
-        found[name] = Asked(count / seconds, (processor_seconds(servers[name]) - before) / count)
+        count = asyncio.run(_ask(name, load))
+        spent = processor_seconds(servers[name]) - before
+        found[name] = Asked(count / load.seconds, spent / count)
     return found
 
 
@@ -112,9 +115,10 @@ async def serve(*, name: str, url: str) -> None:
     """In a child: serve one of the applications until told to stop."""
     app = bare(url) if name == "bare" else Subject(url).scheduler.api()
     server = uvicorn.Server(uvicorn.Config(app, port=_PORTS[name], log_level="warning", access_log=False))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
+    listening = bound(server.config)
+    # Who connects from here on waits until it serves.
+    listening.listen()
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
     await asyncio.to_thread(children.ready_then_wait)
     server.should_exit = True
     await serving
@@ -142,10 +146,11 @@ def _request(method: str, path: str, token: str, body: bytes = b"") -> Callable[
     return at
 
 
-async def _ask(port: int, request: bytes, status: int, connections: int, seconds: float) -> int:
+async def _ask(name: str, load: Load) -> int:
     """Return how many requests were answered."""
-    end = time.perf_counter() + seconds
-    asking = (_keep_asking(port, request, status, end) for _ in range(connections))
+    end = time.perf_counter() + load.seconds
+    request, port = load.request(_PATHS[name]), _PORTS[name]
+    asking = (_keep_asking(port, request, load.status, end) for _ in range(load.connections))
     return sum(await asyncio.gather(*asking))
 
 

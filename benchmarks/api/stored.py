@@ -81,7 +81,11 @@ def stored_job(number: int, jobs: int, end: int) -> StoredJob:
         traceback="Traceback ..." * 20 if state is State.FAILED else None,
         reason=None,
         cancel_requested_at=None,
-        schedule=None if not scheduled else "rare" if rare else schedule_name(1 + number // 5 % (SCHEDULES - 1)),
+        schedule=None
+        if not scheduled
+        else "rare"
+        if rare
+        else schedule_name(1 + number // 5 % (SCHEDULES - 1)),
         occurrence=at if scheduled else None,
         span_first=None,
         span_count=1,
@@ -97,11 +101,11 @@ def _state(number: int) -> State:
     match number % 1_000:
         case 0:
             return State.RUNNING if number % 50_000 == 0 else State.SUCCEEDED
-        case n if n < 30:  # noqa: PLR2004
+        case n if n < 30:
             return State.FAILED
-        case n if n < 40:  # noqa: PLR2004
+        case n if n < 40:
             return State.CANCELLED
-        case n if n < 60:  # noqa: PLR2004
+        case n if n < 60:
             return State.PENDING
         case _:
             return State.SUCCEEDED

@@ -115,8 +115,8 @@ class JobRecord(StoredRecord):
     @property
     def editable(self) -> tuple[object, ...]:
         """What an edit may change of it, and what keeps it from being edited."""
-        times = (self.due_at, self.expires_at, self.timeout)
-        return (self.state, self.attempt, *times, self.queue, self.priority, self.retries, self.arguments)
+        times = (self.due_at, self.expires_at)
+        return (self.state, self.attempt, *times, self.queue, self.priority, self.arguments)
 
     @classmethod
     def from_stored(cls, job: StoredJob) -> Self:

@@ -280,6 +280,11 @@ class JobFilter:
         return live or self.registry in LIVE
 
     @property
+    def wants_running(self) -> bool:
+        """Whether it asks for jobs that workers have."""
+        return self.states == {State.RUNNING} or self.registry is Registry.ACTIVE
+
+    @property
     def wants_unsuccessful(self) -> bool:
         """Whether it asks for jobs that ended without success."""
         ended_so = bool(self.states) and self.states <= ENDED_OTHERWISE

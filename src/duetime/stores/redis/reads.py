@@ -18,6 +18,8 @@ from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, JobPage
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.messages import NamedValues, read_job, read_worker
 
+_HISTORY: Final = 5_000
+"""How many of the newest jobs are counted at most: each is looked up."""
 JOBS_PER_CALL: Final = 500
 """How many jobs one call looks at."""
 
@@ -73,12 +75,13 @@ class RedisReads(RedisStorePart):
         _, running = await self._calls.read("tally_running")
         tallies = read_waiting_tallies(waiting, most=most)
         tallies += map(read_tally, [*gated, *running])
-        latest = await self._latest(most)
+        history = min(most, _HISTORY)
+        latest = await self._latest(history)
         return QueueCensus(
             queues=await self.queues(),
             tallies=tallies + [tally for tally in latest if tally.state.terminal],
             gates_whole=gates["waiting"] < most,
-            history_whole=sum(tally.jobs for tally in latest) < most,
+            history_whole=sum(tally.jobs for tally in latest) < history,
         )
 
     async def due_jobs(self, *, most: int) -> list[DueJobs]:
@@ -119,6 +122,8 @@ def search_request(where: JobFilter) -> NamedValues:
 
 
 def _index(where: JobFilter) -> tuple[str, str | None]:
+    if where.wants_running:
+        return "held", None
     if where.schedule is not None:
         return "history", where.schedule
     return "live" if where.wants_live else "unsuccessful" if where.wants_unsuccessful else "jobs", None

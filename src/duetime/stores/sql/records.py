@@ -84,32 +84,35 @@ class SqlRecords(SqlSubject):
             "from_id": "" if where.since is None else first_id_of(where.since),
             "before": where.before or BEHIND_ALL_IDS,
         }
-        narrow: tuple[Statement, Statement] | None = None
-        if where.wants_live:
-            narrow = sql.find_live, sql.count_live
-        elif where.schedule is not None:
-            narrow = sql.find_of_schedule, sql.count_of_schedule
+        if where.wants_running:
+            return JobPage(map(job_record, (yield Query(sql.find_running, values))))
+        narrow = self._narrow(where)
         if narrow is not None or look_at is not None:
             newest = _NEWEST if look_at is None else min(look_at, _NEWEST_FOR_EACH * where.limit)
             found = yield Query(sql.find_newest, {**values, "newest": newest})
             if len(found) >= where.limit:
                 return JobPage(map(job_record, found))
-        if narrow is not None and look_at is not None:
-            ((many,),) = yield Query(narrow[1], values)
-            # What is not rare is found along the ids.
-            narrow = narrow if many < look_at else None
         if narrow is not None:
-            return JobPage(map(job_record, (yield Query(narrow[0], values))))
+            whole, count = narrow
+            # What is not rare is found along the ids.
+            if look_at is None or (yield Query(count, values))[0][0] < look_at:
+                return JobPage(map(job_record, (yield Query(whole, values))))
         along, reach = sql.find, sql.reach
         if where.wants_unsuccessful:
             along, reach = sql.find_unsuccessful, sql.reach_unsuccessful
         looked_to: JobId | None = None
         if look_at is not None:
-            ((last, count),) = yield Query(reach, values)
-            if count >= look_at:
+            ((last, looked_at),) = yield Query(reach, values)
+            if looked_at >= look_at:
                 values["from_id"] = looked_to = last
         found = yield Query(along, values)
         return JobPage(map(job_record, found), looked_to=looked_to if len(found) < where.limit else None)
+
+    def _narrow(self, where: JobFilter) -> tuple[Statement, Statement] | None:
+        """Return what reads all that an index knows of, and what counts it; `None` where none is of use."""
+        if where.wants_live:
+            return self._sql.find_live, self._sql.count_live
+        return None if where.schedule is None else (self._sql.find_of_schedule, self._sql.count_of_schedule)
 
     @read(rows=None)
     def upcoming(self, limit: int) -> Script[list[StoredJob]]:

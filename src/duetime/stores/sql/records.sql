@@ -54,6 +54,12 @@ SELECT {now}, {names stored_job}
 FROM (SELECT * FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :newest) AS newest
 WHERE {wanted} ORDER BY id DESC LIMIT :limit
 
+-- name: find_running
+-- The same among the jobs that workers have, which are few.
+SELECT {now}, {names stored_job} FROM {jobs} {index running}
+WHERE state = 'running' AND CASE WHEN {on_page} THEN {wanted} ELSE false END
+ORDER BY coalesce(id, '') DESC LIMIT :limit
+
 -- name: find_live
 -- The same among the jobs that have not ended, which may be few among many. Conditions and order of ids are hidden
 -- from the planner, which would walk along the primary key for them. Nothing waits for other jobs yet.

@@ -132,7 +132,7 @@ class TestEdit(StoreSuite):
             await hire(store, "w1")
             await store.release([(await take_one(store, ahead=SECOND)).job_id], force=False)
         else:
-            value = {"due_at": clock.now() + 7, "queue": "mail", "payload": '{"a":1}'}.get(other, 7)
+            value: Any = {"due_at": clock.now() + 7, "queue": "mail", "payload": '{"a":1}'}.get(other, 7)
             await store.edit([job_id], JobEdit(**{other: value}))
         changed = await read(store, job_id)
         assert await store.edit([job_id], edit) == {job_id: EditAnswer.DIFFERENT}

@@ -146,6 +146,18 @@ class TestReads(StoreSuite):
         page = await store.find(replace(where, limit=3, look_at=5))
         assert ([one.id for one in page], page.looked_to) == (rare[::-1], None)
 
+    async def test_what_runs_is_found_among_many_that_wait(self, store: Store) -> None:
+        await hire(store, "w1", "w2")
+        await store.enqueue([job() for _ in range(4)])
+        claims = [*await take(store, limit=2), *await take(store, "w2", limit=2)]
+        await store.enqueue([job(delay=9) for _ in range(40)])
+        newest = sorted((claim.job_id for claim in claims), reverse=True)
+        for where in (JobFilter(states=frozenset({State.RUNNING})), JobFilter(registry=Registry.ACTIVE)):
+            page = await store.find(replace(where, limit=3, look_at=5))
+            assert ([one.id for one in page], page.looked_to) == (newest[:3], None)
+            rest = await store.find(replace(where, limit=3, look_at=5, before=newest[2]))
+            assert [one.id for one in rest] == newest[3:]
+
     async def test_schedules_come_by_name(self, store: Store) -> None:
         names = ["b", "a", "Z", "10", "9", "_"]
         await declare(store, *[schedule(name, next_at=None, fired_through=0) for name in names])
