@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
 
 .DEFAULT_GOAL := help
-.PHONY: help test unit unit-on demo demo-time bench bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs terminal compiled servers clean
+.PHONY: help test unit unit-on demo demo-time bench bench-api bench-guard bench-peers bench-growth bench-turns bench-marathon storm copy-check lint types mypy pyright layers format docs terminal compiled servers clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ bench-peers: $(INSTALLED) servers ## Compare with other schedulers (QUICK=1, BEN
 
 bench-growth: $(INSTALLED) servers ## Measure what grows with workers, jobs and schedules (QUICK=1, BENCH_ARGS=...)
 	$(BIN)/python -m benchmarks.growth $(if $(QUICK),--quick) $(BENCH_ARGS)
+
+bench-api: $(INSTALLED) servers ## Measure the HTTP API, and ask it about a million jobs (BENCH_ARGS=...)
+	$(BIN)/python -m benchmarks.api $(BENCH_ARGS)
 
 bench-guard: $(INSTALLED) servers ## Compare with the committed shares of the limits (RENEW=1 writes all anew, ADD=1 new ones only)
 	$(BIN)/python -m benchmarks.guard $(if $(RENEW),--renew) $(if $(ADD),--add)

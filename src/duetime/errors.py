@@ -8,7 +8,7 @@ DuetimeError
 │   └── InvalidArguments ── PayloadTooLarge
 ├── TaskError ── InvalidTask (TypeError)  DuplicateTask (ValueError)  UnknownTask (LookupError)
 ├── JobError
-│   ├── JobNotFound (LookupError)  KeyTaken  JobActive  JobEnded  ClaimLost  TransactionMisused (RuntimeError)
+│   ├── JobNotFound (LookupError)  KeyTaken  JobActive  JobEnded  JobChanged  ClaimLost  TransactionMisused (RuntimeError)
 │   └── JobFailed  JobCancelled  JobSkipped  ResultExpired  ResultNotStored  ResultUnreadable
 ├── ScheduleNotFound (LookupError)  NothingToSkip (LookupError)  ScheduleChanged
 ├── LockError ── LockNotAcquired (TimeoutError)  LockLost  LockMisused (RuntimeError)
@@ -157,6 +157,10 @@ class JobCancelled(JobError):
 
 class JobSkipped(JobError):
     """The job was skipped; the message has the reason."""
+
+
+class JobChanged(JobError):
+    """The job has been changed since it was read, so that the new change was not made."""
 
 
 class ClaimLost(JobError):

@@ -70,8 +70,8 @@ async def test_whatever_is_asked_for_every_occurrence_has_one_record(
 
 async def test_the_jobs_are_in_the_order_of_their_occurrences(scheduler: Scheduler) -> None:
     await scheduler.schedules.backfill("often", minute(1), minute(MISSED))
-    jobs = await scheduler.store.find(JobFilter(states=frozenset({State.PENDING}), limit=9_999))
-    jobs = sorted(jobs, key=lambda job: (job.due_at, job.id))
+    found = await scheduler.store.find(JobFilter(states=frozenset({State.PENDING}), limit=9_999))
+    jobs = sorted(found, key=lambda job: (job.due_at, job.id))
     occurrences = [job.occurrence or 0 for job in jobs]
     assert occurrences == sorted(occurrences)
 

@@ -105,6 +105,7 @@ def find_values(**where: object) -> Mapping[str, object]:
         "before": "~",
         "limit": 50,
         "newest": 2_000,
+        "look_at": 500,
         "now": DUE,
         **where,
     }

@@ -350,3 +350,46 @@ async def test_a_list_of_what_is_seldom_reads_little_among_many_jobs_that_ended_
     assert used
     assert used <= set(index.split())
     assert buffers(plan) < 400
+
+
+PAGE = 50
+
+
+@PLANS
+@pytest.mark.parametrize(
+    ("statement", "where"),
+    [
+        (SQL.find_newest, {"newest": 10 * PAGE}),
+        (SQL.find_newest, {"newest": 10 * PAGE, "tag": "|rare|"}),
+        (SQL.find_running, {"states": "running"}),
+        (SQL.find_live, {"states": "pending"}),
+        (SQL.find_unsuccessful, {"states": "failed"}),
+        (SQL.find_of_schedule, {"schedule": "nightly"}),
+        (SQL.reach, {"look_at": 10 * PAGE}),
+        (SQL.reach_unsuccessful, {"look_at": 10 * PAGE}),
+        (SQL.count_live, {"look_at": 10 * PAGE}),
+        (SQL.count_of_schedule, {"look_at": 10 * PAGE, "schedule": "nightly"}),
+        (SQL.find, {"from_id": job_id(ROWS // 10 - 10 * PAGE + 1), "queue": "nowhere"}),
+    ],
+    ids=lambda value: value.name if isinstance(value, Statement) else "-".join(value),
+)
+async def test_a_page_reads_at_most_ten_rows_for_each_that_it_may_have(
+    copies: Copies, mode: str, statement: Statement, where: Mapping[str, object]
+) -> None:
+    connection = await copies.connect("nearly all ended well", end_well)
+    async with undone(connection, mode):
+        plan = await explain(connection, statement, find_values(**where))
+    read = 0
+    for node in nodes(plan):
+        if "Relation Name" in node:
+            rows = node["Actual Rows"] + node.get("Rows Removed by Filter", 0)
+            read += round(rows * node["Actual Loops"])
+    assert read <= 10 * PAGE
+
+
+@PLANS
+async def test_a_count_of_what_waits_ends_at_its_bound(copies: Copies, mode: str) -> None:
+    connection = await copies.with_jobs(due=50, later=ROWS - 50)
+    async with undone(connection, mode):
+        plan = await explain(connection, SQL.count_live, {"look_at": 10 * PAGE, "now": DUE})
+    assert buffers(plan) < 400

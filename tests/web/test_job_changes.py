@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import json
 import time
 import uuid
 from typing import Any
@@ -7,6 +9,7 @@ from typing import Any
 import pytest
 
 from duetime import Scheduler, State
+from duetime.errors import JobChanged
 from duetime.model.ids import new_job_id
 from duetime.testing import drain
 from tests.web.kit import Api, make_scheduler, serving, store_jobs
@@ -200,6 +203,63 @@ async def test_a_change_of_what_one_has_not_seen_is_refused(api: Api, scheduler:
     assert (await scheduler.jobs.get(job_id)).priority == 1
     for good in (changed.headers["etag"], "*", f'"other", {changed.headers["etag"]}'):
         await api.ok("PATCH", f"/jobs/{job_id}", json={"priority": 1}, headers={"If-Match": good})
+
+
+async def test_of_two_edits_at_once_one_is_made(api: Api, scheduler: Scheduler) -> None:
+    (job_id,) = await store_jobs(scheduler, 1, delay=3_600_000_000)
+    seen = (await api.get(f"/jobs/{job_id}")).headers["etag"]
+    edits = [
+        api.patch(f"/jobs/{job_id}", json={"priority": priority}, headers={"If-Match": seen})
+        for priority in (1, 2, 3)
+    ]
+    answers = await asyncio.gather(*edits)
+    assert sorted(answer.status_code for answer in answers) == [200, 412, 412]
+    (made,) = [answer.json() for answer in answers if answer.status_code == 200]
+    assert (await api.ok("GET", f"/jobs/{job_id}"))["priority"] == made["priority"]
+    assert [entry.verb for entry in await scheduler.audit.list(job=job_id)] == ["edit"]
+
+
+@pytest.mark.parametrize("other", [{"queue": "print"}, {"arguments": {"user_id": 2}}, {"delay": "2h"}])
+async def test_a_job_that_was_changed_after_it_was_read_stays_as_it_is(
+    api: Api, scheduler: Scheduler, other: dict[str, Any]
+) -> None:
+    (job_id,) = await store_jobs(scheduler, 1, delay=3_600_000_000)
+    seen = await scheduler.jobs.get(job_id)
+    await api.ok("PATCH", f"/jobs/{job_id}", json=other)
+    with pytest.raises(JobChanged, match="read it again"):
+        await scheduler.jobs.edit(job_id, priority=1, expected=seen)
+    assert (await scheduler.jobs.get(job_id)).priority == seen.priority
+
+
+ODD_TEXTS = [
+    "<script>alert(1)</script>",
+    "\x00\x1b[31m\x7f\u2028",
+    "\U0001f600\u202e\u0301",
+    "'; DROP TABLE jobs; --",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS, ids=["markup", "control", "emoji", "sql", "surrogate"])
+async def test_odd_texts_are_answered_as_they_came_or_refused(
+    api: Api, scheduler: Scheduler, text: str
+) -> None:
+    body = {"task": "mail.send", "arguments": {"message": text}}
+    made = await api.post("/jobs", content=json.dumps(body), headers={"Content-Type": "application/json"})
+    assert made.status_code == (422 if text == "\ud800" else 201)
+    if made.is_success:
+        shown = await api.get(f"/jobs/{made.json()['id']}")
+        assert shown.headers["content-type"] == "application/json"
+        assert shown.json()["arguments"] == {"message": text}
+    for path in ("/jobs", "/failures", "/audit"):
+        for name in ("task", "queue", "key", "tag", "schedule", "job", "cursor", "state"):
+            assert (await api.get(path, params={name: text.replace("\ud800", "")})).status_code < 500
+    named = await api.post(
+        "/jobs", content=json.dumps(body | {"key": text}), headers={"Content-Type": "application/json"}
+    )
+    assert named.status_code in {201, 422}
+    stored = len(await scheduler.jobs.list())
+    assert stored == made.is_success + named.is_success
 
 
 async def test_a_job_is_removed_by_an_admin(api: Api, scheduler: Scheduler) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -64,23 +64,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@contextmanager
-def uvicorn(target: str, *arguments: str) -> Iterator[str]:
+def uvicorn(target: str, *arguments: str) -> AbstractContextManager[str]:
     """Serve an application, and give its address."""
+    port = _free_port()
+    return _running("uvicorn", target, "--port", str(port), "--log-level", "warning", *arguments, port=port)
+
+
+def gunicorn(target: str, *arguments: str) -> AbstractContextManager[str]:
+    """Serve one by uvicorn in processes of gunicorn's."""
+    port = _free_port()
+    worker = ["-k", "uvicorn.workers.UvicornWorker", "-b", f"127.0.0.1:{port}", "--log-level", "warning"]
+    return _running("gunicorn", target, *worker, *arguments, port=port)
+
+
+def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [
-        sys.executable,
-        "-m",
-        "uvicorn",
-        target,
-        "--port",
-        str(port),
-        "--log-level",
-        "warning",
-        *arguments,
-    ]
+        port: int = probe.getsockname()[1]
+    return port
+
+
+@contextmanager
+def _running(*command: str, port: int) -> Iterator[str]:
+    command = (sys.executable, "-m", *command)
     with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": "."}) as process:
         address = f"http://127.0.0.1:{port}"
         try:
@@ -129,6 +135,36 @@ def test_mounted_beside_a_lifespan_in_several_processes(token: str) -> None:
         assert {httpx.get(url, headers=cookie).status_code for _ in range(20)} == {200}
         same = cookie | {"Sec-Fetch-Site": "same-origin"}
         assert httpx.delete(url, headers=same).status_code == 204
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("target", ["served_app:app", "served_app:bare"])
+def test_by_gunicorn_in_several_processes(token: str, target: str) -> None:
+    path = "/ops/tasks" if target.endswith("app") else "/duetime"
+    with gunicorn(target, "-w", "2") as address:
+        headers = {"Authorization": f"Bearer {token}"}
+        made = httpx.post(f"{address}{path}/api/v1/jobs", json={"task": "where"}, headers=headers)
+        assert made.status_code == 201
+        found = [httpx.get(f"{address}{made.headers['location']}", headers=headers) for _ in range(10)]
+        assert {(one.status_code, one.json()["task"]) for one in found} == {(200, "where")}
+
+
+@pytest.mark.timeout(120)
+def test_it_is_there_again_after_a_reload(token: str, folder: Path) -> None:
+    headers = {"Authorization": f"Bearer {token}"}
+    with uvicorn("served_app:app", "--reload") as address:
+        before = httpx.get(f"{address}/own").json()["pid"]
+        made = httpx.post(f"{address}/ops/tasks/api/v1/jobs", json={"task": "where"}, headers=headers)
+        assert made.status_code == 201
+        (folder / "served_app.py").write_text(f"{APP}\n# Changed.\n")
+        pid = before
+        while pid == before:
+            try:
+                pid = httpx.get(f"{address}/own").json()["pid"]
+            except httpx.TransportError:
+                time.sleep(0.05)  # Nothing tells when the new process listens.
+        location = made.headers["location"]
+        assert httpx.get(f"{address}{location}", headers=headers).json()["task"] == "where"
 
 
 @pytest.mark.timeout(120)

@@ -20,6 +20,8 @@ _MARKS = 7 << 76 | 0b10 << 62
 _BLOCK = 1024
 _WORDS = struct.Struct(f"={_BLOCK // 4}I")
 _SLACK_MS = 86_400_000
+_AHEAD_MS = 600_000
+"""How far the clock that an id was made by may be ahead of the store's."""
 
 
 class _JobIds:
@@ -71,10 +73,11 @@ def first_id_of(moment: Instant) -> str:
 def last_id_of(moment: Instant, *, now: Instant) -> str | None:
     """Return an id that is larger than those of all jobs enqueued before then; `None` where that cannot be told.
 
-    `now` is the time of the store, which may be far from that of the processes that make ids.
+    An id is older than its job, unless clocks differ: ten minutes are allowed for that, so that what was enqueued later
+    is not searched for long. `now` is the time of the store, which may be far from that of the processes that make ids.
     """
     made_ms, now_ms = time.time_ns() // 1_000_000, now // MILLISECOND
-    return None if abs(made_ms - now_ms) > _SLACK_MS // 2 else f"{moment // MILLISECOND + _SLACK_MS:012x}"
+    return None if abs(made_ms - now_ms) > _AHEAD_MS // 2 else f"{moment // MILLISECOND + _AHEAD_MS:012x}"
 
 
 def new_token() -> str:
@@ -91,7 +94,7 @@ def own_id(given: GivenId) -> str:
     made = read_id(given)
     if re.fullmatch(r"[0-9a-f]{12}7[0-9a-f]{19}", made):
         age = time.time_ns() // 1_000_000 - int(made[:12], 16)
-        if abs(age) <= _SLACK_MS:
+        if -_AHEAD_MS // 2 <= age <= _SLACK_MS:
             return made
     raise InvalidOption(
         f"an id of one's own is a UUID of version 7 that was made today, not {shown(given)}; key= needs no id"

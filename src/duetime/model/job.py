@@ -176,6 +176,14 @@ class JobEdit(NamedTuple):
     """The gate of a job with the new payload; without one it stays as it is."""
     if_due_at: Instant | None = None
     """Leave a job alone that is not due then."""
+    if_fence: int | None = None
+    """Leave a job alone that was claimed since, or is not as the following say."""
+    if_queue: str | None = None
+    if_priority: int | None = None
+    if_retries: int | None = None
+    if_timeout: Micros | None = None
+    if_expires_at: Instant | None = None
+    if_payload: str | None = None
 
 
 SOON: Final[Micros] = MINUTE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from duetime.errors import InvalidOption
 from duetime.model.job import split_tags
@@ -31,9 +31,34 @@ _SHORTEST: Final = 4
 
 
 def is_secret(annotation: object) -> bool:
-    """Whether an annotation, or a part of it, is secret."""
+    """Whether an annotation, or a part of it, is secret: also a field of a dataclass, a struct or a model."""
+    return _is_secret(annotation, set())
+
+
+def _is_secret(annotation: object, seen: set[object]) -> bool:
     marks: Iterable[object] = getattr(annotation, "__metadata__", ())
-    return any(isinstance(mark, SecretMark) for mark in marks) or any(map(is_secret, get_args(annotation)))
+    if any(isinstance(mark, SecretMark) for mark in marks):
+        return True
+    parts = [*get_args(annotation)]
+    # What an alias or a new type stands for.
+    parts += [
+        getattr(annotation, name) for name in ("__value__", "__supertype__") if hasattr(annotation, name)
+    ]
+    shape = get_origin(annotation) or annotation
+    if isinstance(shape, type) and shape not in seen:
+        seen.add(shape)
+        parts += _fields(shape)
+    return any(_is_secret(part, seen) for part in parts)
+
+
+def _fields(shape: type) -> list[object]:
+    """Return the annotations of the fields of a class."""
+    try:
+        return [*get_type_hints(shape, include_extras=True).values()]
+    except (NameError, TypeError, AttributeError):
+        # Names that cannot be found: what is called secret is taken for secret.
+        written = (text for base in shape.__mro__ for text in vars(base).get("__annotations__", {}).values())
+        return [Secret if "Secret" in str(text) else text for text in written]
 
 
 def check_secret(names: object) -> tuple[str, ...]:

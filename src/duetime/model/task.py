@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, TypedDict, get_args
+from typing import Final, Literal, TypedDict, get_args
 
 from duetime.errors import InvalidOption
 from duetime.model.callbacks import GivenCallback, bind_callbacks, overlay
@@ -132,6 +132,9 @@ class JobOptions:
         return replace(defaults, **said)
 
 
+NO_OPTIONS: Final = JobOptions()
+
+
 class JobOptionValues(CommonOptionValues, total=False):
     """What users may write in `task.options(...)`."""
 
@@ -150,6 +153,8 @@ class JobOptionValues(CommonOptionValues, total=False):
 
 def job_options(values: JobOptionValues, *, owner: object | None = None) -> JobOptions:
     """Check what a user wrote for one request; callbacks must be of the same owner, if one is given."""
+    if not values:
+        return NO_OPTIONS
     check_known(values, JobOptionValues.__optional_keys__)
     if sum(name in values for name in ("delay", "at", "debounce")) > 1:
         raise InvalidOption("give either delay= or at= (debounce= is a delay, too), not both")

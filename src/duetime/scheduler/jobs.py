@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 import msgspec
 
-from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobEnded
+from duetime.errors import InvalidArguments, InvalidOption, JobActive, JobChanged, JobEnded
 from duetime.model.ids import GivenId, last_id_of, new_job_id, read_id
 from duetime.model.job import JobEdit, JobId, JobKind
 from duetime.model.limits import gate_schedule
@@ -23,7 +22,7 @@ from duetime.model.states import State
 from duetime.model.stored.audit import AuditEntry
 from duetime.model.stored.jobs import StoredJob, job_once_more
 from duetime.model.task import JobOptionValues, check_known, job_options
-from duetime.model.text import check_reason, check_text, shown
+from duetime.model.text import check_reason, check_text, check_whole, shown
 from duetime.model.time import (
     SECOND,
     Duration,
@@ -52,15 +51,18 @@ from duetime.stores.base import (
     DeleteAnswer,
     EditAnswer,
     JobFilter,
+    JobPage,
     PruneResult,
     ReleaseAnswer,
     Store,
 )
+from duetime.stores.base.jobs import merged_jobs
 
 E = TypeVar("E", bound=StrEnum)
 G = TypeVar("G", bound=GivenId)
 
 _DEFAULT_PAGE: Final = 50
+_MOST_LOOKED_AT: Final = 1_000_000_000
 _TIMES: Final[Sequence[Literal["since", "until"]]] = ("since", "until")
 _KIND: Final = "jobs"
 """Of cursors."""
@@ -90,6 +92,8 @@ class JobQuery(JobCriteria, total=False):
 
     limit: int
     cursor: str | None
+    look_at: int | None
+    """About how many jobs are looked at, at most; the page may then be short, and its cursor leads on."""
 
 
 class JobEditValues(TypedDict, total=False):
@@ -140,15 +144,18 @@ def _job_filter(query: JobQuery, queue: str | None, *, now: Instant) -> JobFilte
         until=until,
         before=min(bounds, default=None),
         limit=check_limit(query.get("limit", _DEFAULT_PAGE)),
+        look_at=_look_at(query.get("look_at")),
     )
 
 
-async def _find(store: Store, wheres: Sequence[JobFilter]) -> Sequence[StoredJob]:
+def _look_at(most: int | None) -> int | None:
+    return None if most is None else check_whole(most, 1, _MOST_LOOKED_AT, what="look_at")
+
+
+async def _find(store: Store, wheres: Sequence[JobFilter]) -> JobPage:
     """Return one page of the jobs that meet one of some filters, newest first; each asks for as many."""
     pages = [await store.find(where) for where in wheres]
-    if len(pages) == 1:
-        return pages[0]
-    return sorted(chain(*pages), key=lambda job: job.id, reverse=True)[: wheres[0].limit if wheres else 0]
+    return merged_jobs(pages, limit=wheres[0].limit if wheres else 0)
 
 
 def _as_json(arguments: Mapping[str, object]) -> dict[str, bytes]:
@@ -258,7 +265,9 @@ class Jobs:
         most = check_limit(query.get("limit", _DEFAULT_PAGE))
         found = await _find(store, [replace(where, limit=most + 1) for where in wheres])
         records = [JobRecord.from_stored(job) for job in found[:most]]
-        return Page(records, cursor=write_cursor(_KIND, records[-1].id) if len(found) > most else None)
+        last = records[-1].id if len(found) > most else found.looked_to
+        cursor = None if last is None else write_cursor(_KIND, last)
+        return Page(records, cursor=cursor, partial=found.looked_to is not None)
 
     async def failures(self, **query: Unpack[JobQuery]) -> Page[FailureGroup]:
         """Return what went wrong in failed jobs, the most frequent first, of the newest 1,000 unless told otherwise.
@@ -267,7 +276,7 @@ class Jobs:
         """
         failed = cast("JobQuery", {"limit": MAX_PAGE, **query, "state": State.FAILED})
         found = await self.list(**failed)
-        return Page(group_failures(found), cursor=found.cursor)
+        return Page(group_failures(found), cursor=found.cursor, partial=found.partial)
 
     async def attempts(self, job_id: GivenId) -> Sequence[AttemptRecord]:
         """Return the tries of a job, oldest first, the last or current one included; raises `JobNotFound`."""
@@ -396,12 +405,14 @@ class Jobs:
         args: Sequence[object] | None = None,
         kwargs: Mapping[str, object] | None = None,
         by: str | None = None,
+        expected: JobRecord | None = None,
         **values: Unpack[JobEditValues],
     ) -> None:
         """Change what is given of a job that waits, and nothing else.
 
         `args` and `kwargs` together are the new arguments, which the task checks: it must be registered here or announced. Raises
-        `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`.
+        `JobActive` when a worker has the job, even half a second ahead of its time, `JobEnded`, `JobNotFound`, and `JobChanged`
+        if it is not as it was when `expected` was read.
         """
         check_known(values, JobEditValues.__optional_keys__)
         call = call_arguments(args, kwargs)
@@ -419,6 +430,10 @@ class Jobs:
             expires_at=options.expires_at,
         )
         job = await find_job(self._store(), read_id(job_id))
+        if expected is not None:
+            if JobRecord.from_stored(job).editable != expected.editable:
+                raise job_changed(job.id)
+            change = _if_as_read(change, job)
         await self._check_deadline(job, change)
         if args is not None or kwargs is not None:
             handler = await find_handler(self._store(), self._tasks, job.task)
@@ -432,6 +447,8 @@ class Jobs:
         answer = (await self._store().edit([job_id], change, noted={job_id: entry}))[job_id]
         if answer is EditAnswer.RUNNING:
             raise JobActive(f"job {job_id} is with a worker; {instead}")
+        if answer is EditAnswer.DIFFERENT:
+            raise job_changed(job_id)
         _check_not_ended(job_id, answer)
 
     async def _check_deadline(self, job: StoredJob, change: JobEdit) -> None:
@@ -465,10 +482,30 @@ class Jobs:
         return answer
 
 
+def job_changed(job_id: JobId) -> JobChanged:
+    """Return the error for a change of a job that is not as it was read."""
+    return JobChanged(f"job {job_id} has been changed since it was read; read it again")
+
+
+def _if_as_read(change: JobEdit, job: StoredJob) -> JobEdit:
+    """Return a change that is made only if the job is still as it was read."""
+    return change._replace(
+        if_due_at=job.due_at,
+        if_fence=job.fence,
+        if_queue=job.queue,
+        if_priority=job.priority,
+        if_retries=job.retries,
+        if_timeout=job.timeout,
+        if_expires_at=job.expires_at,
+        if_payload=job.payload,
+    )
+
+
 def _said(change: JobEdit) -> dict[str, object]:
     """Return what is noted of a change; new arguments are in the job, and may be secret."""
     values: dict[str, object] = change._asdict()
-    said = {name: value for name, value in values.items() if value is not None and name != "gate"}
+    hidden = ("gate", "if_")
+    said = {name: one for name, one in values.items() if one is not None and not name.startswith(hidden)}
     return said | ({"payload": "changed"} if "payload" in said else {})
 
 

@@ -14,10 +14,12 @@ T = TypeVar("T")
 class Page(list[T]):
     """A list that knows where the next one begins."""
 
-    def __init__(self, items: Iterable[T] = (), *, cursor: str | None = None) -> None:
+    def __init__(self, items: Iterable[T] = (), *, cursor: str | None = None, partial: bool = False) -> None:
         super().__init__(items)
         self.cursor = cursor
         """What to pass for the next page; `None` after the last."""
+        self.partial = partial
+        """Whether the search ended at its bound, before the page was full."""
 
 
 def write_cursor(kind: str, last: str) -> str:

@@ -112,6 +112,12 @@ class JobRecord(StoredRecord):
     """How far it has come, as its handler says, from 0 to 1."""
     progress_note: str | None
 
+    @property
+    def editable(self) -> tuple[object, ...]:
+        """What an edit may change of it, and what keeps it from being edited."""
+        times = (self.due_at, self.expires_at)
+        return (self.state, self.attempt, *times, self.queue, self.priority, self.arguments)
+
     @classmethod
     def from_stored(cls, job: StoredJob) -> Self:
         """Read a stored job; what cannot be read is shown as such."""

@@ -100,10 +100,9 @@ class Schedules:
         """
         after = "" if cursor is None else read_cursor(_KIND, cursor)
         store, most = self._store(), None if limit is None else check_limit(limit)
-        found = [one for one in await store.schedules() if queues is None or one.queue in queues]
-        behind = sorted((one for one in found if one.name > after), key=lambda one: one.name)
-        page = behind[:most]
-        more = len(behind) > len(page)
+        found = await store.schedules(after=after, limit=most and most + 1, queues=queues)
+        page = found[:most]
+        more = len(found) > len(page)
         return Page(await _records(store, page), cursor=write_cursor(_KIND, page[-1].name) if more else None)
 
     async def get(self, name: str) -> ScheduleRecord:

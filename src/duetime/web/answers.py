@@ -8,7 +8,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from types import UnionType
 from typing import (
@@ -33,6 +33,8 @@ from duetime.model.triggers.base import Trigger
 
 Seconds: TypeAlias = Annotated[float, Field(description="Seconds.")]
 _JSON: Final = "application/json"
+_PLAIN: Final = frozenset({type(None), str, bool, int, float, datetime})
+"""What msgspec writes as it is to be written."""
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -42,12 +44,11 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 
 def plain(value: Any) -> Any:
     """Return a record, or whatever it holds, as values that JSON has; durations as seconds."""
-    if value is None or isinstance(value, (str, int, float)):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    if is_dataclass(value):
-        return {
-            one.name: plain(getattr(value, one.name)) for one in fields(value) if not one.name.startswith("_")
-        }
+    if is_dataclass(kind):
+        return {name: plain(getattr(value, name)) for name in _shown_fields(kind)}
     if isinstance(value, Mapping):
         return {str(name): plain(one) for name, one in cast("dict[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
@@ -55,6 +56,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, (set, frozenset)):
         return sorted(map(plain, cast("set[Any]", value)))
     return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+@functools.cache
+def _shown_fields(record: type) -> tuple[str, ...]:
+    return tuple(one.name for one in fields(record) if not one.name.startswith("_"))
 
 
 @functools.cache
@@ -76,10 +82,12 @@ def model_of(record: type, name: str | None = None, **shapes: Any) -> type[BaseM
     return model
 
 
-def page_of(item: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of a page of a list."""
+def page_of(item: type[BaseModel], *, partial: str | None = None) -> type[BaseModel]:
+    """Return the model of a page of a list; `partial` says what it means that the search ended before it was full."""
     said = "What to pass as `cursor` for the next page; null after the last."
     found: dict[str, Any] = {"items": (list[item], ...), "next": (str | None, Field(description=said))}  # type: ignore[valid-type]
+    if partial is not None:
+        found["partial"] = (bool, Field(description=partial))
     model: type[BaseModel] = create_model(f"{item.__name__}Page", **found)
     return model
 
@@ -141,6 +149,4 @@ class Body(BaseModel):
 
     def given(self) -> dict[str, Any]:
         """Return what was named."""
-        return {
-            name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set
-        }
+        return {name: getattr(self, name) for name in sorted(self.model_fields_set)}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from duetime.errors import DuetimeError
@@ -84,8 +85,24 @@ def make_routes(scheduler: Scheduler) -> FastAPI:
     for kind in (DuetimeError, HTTPException, RequestValidationError, TimeoutError, Exception):
         app.add_exception_handler(kind, answer_error)
     for router in ROUTERS:
-        app.include_router(router, prefix=PREFIX)
+        _add_routes(app, router, PREFIX)
     for router in APART:
-        app.include_router(router)
+        _add_routes(app, router, "")
     app.openapi = described(app)  # type: ignore[method-assign]
     return app
+
+
+def _add_routes(app: FastAPI, router: APIRouter, prefix: str) -> None:
+    """Add the routes of a router one by one: FastAPI looks twice, and longer, for those of routers that are included."""
+    for route in router.routes:
+        if isinstance(route, APIRoute):
+            app.add_api_route(
+                prefix + route.path,
+                route.endpoint,
+                methods=sorted(route.methods or ()),
+                response_model=route.response_model,
+                response_class=route.response_class,
+                status_code=route.status_code,
+                responses=route.responses,
+                tags=route.tags,
+            )

@@ -21,8 +21,7 @@ IfMatch: TypeAlias = Annotated[
 
 def job_etag(job: JobRecord) -> str:
     """Return the ETag of what can be edited of a job."""
-    seen = (job.state, job.due_at, job.queue, job.priority, job.arguments, job.expires_at, job.attempt)
-    return f'"{hashlib.sha256(msgspec.json.encode(seen)).hexdigest()[:16]}"'
+    return f'"{hashlib.sha256(msgspec.json.encode(job.editable)).hexdigest()[:16]}"'
 
 
 def schedule_etag(schedule: ScheduleRecord) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +33,7 @@ _HEADERS: Final = {
     "x-frame-options": "DENY",
 }
 """The headers of every answer; a route that needs others sets its own."""
+_RAW_HEADERS: Final = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
 USER_KEY: Final = "duetime.user"
 """Where in the scope of a request its user is."""
@@ -195,9 +196,9 @@ def _is_address(host: str) -> bool:
 def _with_headers(send: Send) -> Send:
     async def send_part(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
+            own = message["headers"]
+            names = {name for name, _ in own}
+            message["headers"] = [*own, *(header for header in _RAW_HEADERS if header[0] not in names)]
         await send(message)
 
     return send_part

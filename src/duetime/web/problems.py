@@ -30,6 +30,7 @@ _STATUSES: Final[tuple[tuple[type[Exception], int], ...]] = (
     (errors.JobActive, 409),
     (errors.JobEnded, 409),
     (errors.NothingToSkip, 409),
+    (errors.JobChanged, 412),
     (errors.ScheduleChanged, 412),
     (errors.WorkerGone, 409),
     (errors.StoreError, 503),

@@ -140,14 +140,14 @@ class SignIn:
 
     async def who(self, request: Request) -> User:
         """Return who sends a request; raise `Problem` where that is not known."""
-        token, session = bearer_token(request.headers), self._session(request)
-        if token is not None:
-            found = await self._secrets.find(token, CredentialKind.TOKEN)
-        else:
-            found = None if session is None else await self._secrets.find(session, CredentialKind.SESSION)
+        kind, secret = CredentialKind.TOKEN, bearer_token(request.headers)
+        if secret is None:
+            kind, secret = CredentialKind.SESSION, self._session(request)
+        if secret is None:
+            raise not_signed_in()
+        found = await self._secrets.find(secret, kind)
         if found is None:
-            given = token is not None or session is not None
-            raise not_signed_in(*(["it is not good, or not any more; sign in again"] if given else []))
+            raise not_signed_in("it is not good, or not any more; sign in again")
         return user_of(found)
 
     async def begin(self, secret: str, request: Request) -> tuple[NewToken, User]:
@@ -187,7 +187,7 @@ class SignIn:
 
     def cookie_name(self, request: Request) -> str:
         """Return the name of the cookie; where there is HTTPS, browsers let no other host set one of that name."""
-        secure = "__Host-" if request.url.scheme == "https" else ""
+        secure = "__Host-" if request.scope["scheme"] == "https" else ""
         return f"{secure}{self._scheduler.namespace}_session"
 
     def _session(self, request: Request) -> str | None:

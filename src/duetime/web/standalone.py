@@ -31,7 +31,7 @@ def serve(
     app = make_api(scheduler, hosts=hosts)
     server = uvicorn.Server(uvicorn.Config(app, host=host, port=port, log_level="warning", access_log=False))
     # Bound first: a link that leads nowhere is not to be said.
-    with _bound(server.config, host, port) as listening:
+    with bound(server.config) as listening:
         address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
         for line in asyncio.run(_welcome(scheduler, host, address)):
             say(line)
@@ -65,12 +65,16 @@ async def _welcome(scheduler: Scheduler, host: str, address: str) -> list[str]:
         ]
 
 
-def _bound(config: uvicorn.Config, host: str, port: int) -> socket.socket:
-    """Return a socket that listens; `ConfigError` where it cannot."""
+def bound(config: uvicorn.Config) -> socket.socket:
+    """Return a socket for a server; `ConfigError` where there can be none."""
     try:
-        return config.bind_socket()
+        made = config.bind_socket()
     except SystemExit:
-        raise ConfigError(f"{host}:{port} cannot be used; choose another port with --port") from None
+        where = f"{config.host}:{config.port}"
+        raise ConfigError(f"{where} cannot be used; choose another port with --port") from None
+    # Made anew it knows that it speaks TCP. Else asyncio lets the body of an answer wait until its head was
+    # acknowledged, for 40 ms.
+    return socket.socket(fileno=made.detach())
 
 
 def _in_url(host: str) -> str:

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, TypedDict
 
+import msgspec
+import pydantic
 import pytest
 
 from duetime.errors import InvalidOption
@@ -17,6 +21,69 @@ from duetime.model.secrets import (
     without_secrets,
 )
 from duetime.model.task import task_options
+
+
+@dataclass
+class Login:
+    user: str
+    password: Secret[str]
+
+
+class Struct(msgspec.Struct):
+    token: Annotated[str, "anything"] | Secret[str]
+
+
+class Model(pydantic.BaseModel):
+    logins: dict[str, Login]
+
+
+class Typed(TypedDict):
+    model: NotRequired[Model]
+
+
+class Named(NamedTuple):
+    typed: Typed
+
+
+class Derived(Login):
+    more: int
+
+
+@dataclass
+class Node:
+    child: Node | None
+
+
+class Plain(pydantic.BaseModel):
+    when: datetime
+    node: Node
+    size: Literal["Secret"]
+
+
+Password = NewType("Password", Secret[str])
+
+
+@pytest.mark.parametrize("kind", [Login, Struct, Model, Typed, Named, Derived, Password, list[Named | None]])
+def test_a_class_is_secret_if_a_field_is_at_any_depth(kind: Any) -> None:
+    assert is_secret(kind)
+
+
+@pytest.mark.parametrize("kind", [Node, Plain, dict[str, Node]])
+def test_a_class_without_a_secret_field_is_none(kind: Any) -> None:
+    assert not is_secret(kind)
+
+
+def test_a_field_that_is_called_secret_is_taken_for_one_where_its_type_cannot_be_found() -> None:
+    @dataclass
+    class Local:
+        password: Secret[NotThere]  # type: ignore[name-defined]  # noqa: F821
+
+    @dataclass
+    class Other:
+        name: NotThere  # type: ignore[name-defined]  # noqa: F821
+
+    assert is_secret(Local)
+    assert not is_secret(Other)
 
 
 @pytest.mark.parametrize(

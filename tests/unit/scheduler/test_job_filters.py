@@ -11,7 +11,7 @@ import pytest
 from duetime import Scheduler, State
 from duetime.errors import InvalidOption, InvalidTime
 from duetime.model.ids import last_id_of, new_job_id
-from duetime.model.time import DAY, HOUR, SystemClock
+from duetime.model.time import DAY, MINUTE, SystemClock
 from duetime.testing import FakeClock
 
 
@@ -83,4 +83,4 @@ def test_no_id_that_was_made_before_a_time_is_larger_than_its_last_one() -> None
     assert new_job_id() < last < f"{(now + 2 * DAY) // 1_000:012x}"
     # By a clock that is far from that of the ids nothing can be told.
     assert last_id_of(now, now=now - DAY) is None
-    assert last_id_of(now, now=now + HOUR) is not None
+    assert last_id_of(now, now=now + MINUTE) is not None

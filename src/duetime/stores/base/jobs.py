@@ -6,6 +6,7 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NoReturn
 
 from duetime.errors import KeyTaken, TransactionMisused, Unsupported
@@ -14,7 +15,7 @@ from duetime.model.outcome import CrashSuspect, Settlement, blamed_job, decide, 
 from duetime.model.retry import NO_RETRIES
 from duetime.model.states import State
 from duetime.model.time import Instant
-from duetime.stores.base.values import ArgumentsMismatch, Hint
+from duetime.stores.base.values import ArgumentsMismatch, Hint, JobPage
 
 _log = logging.getLogger("duetime.store")
 
@@ -70,6 +71,17 @@ def warn_of_mismatches(mismatches: Iterable[ArgumentsMismatch]) -> None:
     text = "%s was enqueued under the key %r with other arguments than those of job %s, which stand"
     for job, served_by in mismatches:
         _log.warning(text, job.task, job.key and job.key.value, served_by)
+
+
+def merged_jobs(pages: Sequence[JobPage], *, limit: int) -> JobPage:
+    """Return one page of several, as far as all of them have looked."""
+    if len(pages) == 1:
+        return pages[0]
+    looked_to = max((page.looked_to for page in pages if page.looked_to is not None), default=None)
+    found = sorted(chain(*pages), key=lambda job: job.id, reverse=True)
+    if looked_to is not None:
+        found = [job for job in found if job.id >= looked_to]
+    return JobPage(found[:limit], looked_to=looked_to if len(found) < limit else None)
 
 
 class NoTransaction:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Protocol, Self
 
 from duetime.model.job import Claim, JobEdit, JobId, NewJob, Token
@@ -34,6 +34,7 @@ from duetime.stores.base.values import (
     EditAnswer,
     Hint,
     JobFilter,
+    JobPage,
     LimitedClaims,
     NextDue,
     PeerWorker,
@@ -89,8 +90,10 @@ class ScheduleStore(Protocol):
         """
         ...
 
-    async def schedules(self) -> list[StoredSchedule]:
-        """Return all schedules by name."""
+    async def schedules(
+        self, *, after: str = "", limit: int | None = None, queues: Collection[str] | None = None
+    ) -> list[StoredSchedule]:
+        """Return schedules by name: all, or the first ones behind a name, or only those of some queues."""
         ...
 
     async def code_schedules(self) -> list[CodeSchedule]:
@@ -410,7 +413,7 @@ class ReadStore(Protocol):
         """Return the jobs that exist, in the order asked."""
         ...
 
-    async def find(self, where: JobFilter) -> list[StoredJob]:
+    async def find(self, where: JobFilter) -> JobPage:
         """Return one page of jobs, newest first."""
         ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Literal, NamedTuple, Self
@@ -14,6 +14,7 @@ from duetime.model.limits import Gate
 from duetime.model.queues import LIVE, Registry
 from duetime.model.schedule.record import StoredSchedule
 from duetime.model.states import State
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import WorkerId
 
@@ -229,6 +230,8 @@ class EditAnswer(StrEnum):
     RUNNING = "running"
     FINISHED = "finished"
     UNKNOWN = "unknown"
+    DIFFERENT = "different"
+    """It waits, but is not as it was said to be."""
 
 
 class ReleaseAnswer(StrEnum):
@@ -267,6 +270,8 @@ class JobFilter:
     before: JobId | None = None
     """Only jobs with smaller ids: the cursor of the next page."""
     limit: int = 50
+    look_at: int | None = None
+    """About how many jobs are looked at, at most; `None`: all that there are."""
 
     @property
     def wants_live(self) -> bool:
@@ -275,10 +280,24 @@ class JobFilter:
         return live or self.registry in LIVE
 
     @property
+    def wants_running(self) -> bool:
+        """Whether it asks for jobs that workers have."""
+        return self.states == {State.RUNNING} or self.registry is Registry.ACTIVE
+
+    @property
     def wants_unsuccessful(self) -> bool:
         """Whether it asks for jobs that ended without success."""
         ended_so = bool(self.states) and self.states <= ENDED_OTHERWISE
         return ended_so or self.registry in _UNSUCCESSFUL
+
+
+class JobPage(list[StoredJob]):
+    """Jobs, newest first, and how far they were looked for."""
+
+    def __init__(self, jobs: Iterable[StoredJob] = (), *, looked_to: JobId | None = None) -> None:
+        super().__init__(jobs)
+        self.looked_to = looked_to
+        """The last id that was looked at; `None`: there are no more, or the page is full."""
 
 
 class StoredLock(NamedTuple):

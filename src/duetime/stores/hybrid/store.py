@@ -31,11 +31,12 @@ from duetime.stores.base import (
     HandlerTransaction,
     Hint,
     JobFilter,
+    JobPage,
     LimitedClaims,
     PruneResult,
     Store,
 )
-from duetime.stores.base.jobs import NoTransaction
+from duetime.stores.base.jobs import NoTransaction, merged_jobs
 from duetime.stores.hybrid import merging
 from duetime.stores.hybrid.placing import JobPlaces
 from duetime.stores.hybrid.verbs import by_id, change_by_id, each, each_verb, far_verb, job_verb
@@ -360,10 +361,9 @@ class HybridStore:
                     f"{describe_duration(longest)}; cancel it, and enqueue it anew for that time"
                 )
 
-    async def find(self, where: JobFilter) -> list[StoredJob]:
+    async def find(self, where: JobFilter) -> JobPage:
         """Return one page of jobs, newest first."""
-        lists = await each(self.parts, lambda part: part.find(where))
-        return sorted(merging.joined(lists), key=lambda job: job.id, reverse=True)[: where.limit]
+        return merged_jobs(await each(self.parts, lambda part: part.find(where)), limit=where.limit)
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""

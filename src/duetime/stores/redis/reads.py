@@ -14,10 +14,12 @@ from duetime.model.limits import Gate
 from duetime.model.queues import DueJobs, QueueCensus, StateCount, StoredQueue, registry_of
 from duetime.model.states import State
 from duetime.model.stored.jobs import StoredJob, StoredWorker
-from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, JobPage
 from duetime.stores.redis.connection import RedisStorePart
 from duetime.stores.redis.messages import NamedValues, read_job, read_worker
 
+_HISTORY: Final = 5_000
+"""How many of the newest jobs are counted at most: each is looked up."""
 JOBS_PER_CALL: Final = 500
 """How many jobs one call looks at."""
 
@@ -25,9 +27,20 @@ JOBS_PER_CALL: Final = 500
 class RedisReads(RedisStorePart):
     """A part of `RedisStore`."""
 
-    async def find(self, where: JobFilter) -> list[StoredJob]:
+    async def find(self, where: JobFilter) -> JobPage:
         """Return one page of jobs, newest first: along the shortest list that has them all."""
-        return await self._records("find", search_request(where), limit=where.limit)
+        asked = search_request(where)
+        found: list[StoredJob] = []
+        looked_at, looked_to = 0, None
+        async for facts, some in self._walk("find", asked):
+            found += [read_job(row, facts["now"]) for row in some]
+            looked_at += asked["most"]
+            if len(found) >= where.limit:
+                break
+            if where.look_at is not None and looked_at >= where.look_at:
+                looked_to = facts.get("last")
+                break
+        return JobPage(found[: where.limit], looked_to=looked_to)
 
     async def upcoming(self, limit: int) -> list[StoredJob]:
         """Return the pending jobs that fall due first, by due time."""
@@ -62,12 +75,13 @@ class RedisReads(RedisStorePart):
         _, running = await self._calls.read("tally_running")
         tallies = read_waiting_tallies(waiting, most=most)
         tallies += map(read_tally, [*gated, *running])
-        latest = await self._latest(most)
+        history = min(most, _HISTORY)
+        latest = await self._latest(history)
         return QueueCensus(
             queues=await self.queues(),
             tallies=tallies + [tally for tally in latest if tally.state.terminal],
             gates_whole=gates["waiting"] < most,
-            history_whole=sum(tally.jobs for tally in latest) < most,
+            history_whole=sum(tally.jobs for tally in latest) < history,
         )
 
     async def due_jobs(self, *, most: int) -> list[DueJobs]:
@@ -103,11 +117,13 @@ def search_request(where: JobFilter) -> NamedValues:
         "tag": where.tag and join_tags((where.tag,)),
         "standings": _standings(where),
         "limit": where.limit,
-        "most": JOBS_PER_CALL,
+        "most": JOBS_PER_CALL if where.look_at is None else min(JOBS_PER_CALL, where.look_at),
     }
 
 
 def _index(where: JobFilter) -> tuple[str, str | None]:
+    if where.wants_running:
+        return "held", None
     if where.schedule is not None:
         return "history", where.schedule
     return "live" if where.wants_live else "unsuccessful" if where.wants_unsuccessful else "jobs", None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import product
 from typing import Final
 
@@ -120,10 +120,18 @@ class RedisSchedules(RedisEnqueuing):
         # Where a record has changed, either another was faster, or it was this very call, of which the answer was lost.
         return ids if facts["whole"] else ids or None
 
-    async def schedules(self) -> list[StoredSchedule]:
-        """Return all schedules by name."""
-        walk = self._walk("schedules", {"after": "", "most": _ROWS_PER_CALL})
-        return [messages.read_record(StoredSchedule, row) async for _, some in walk for row in some]
+    async def schedules(
+        self, *, after: str = "", limit: int | None = None, queues: Collection[str] | None = None
+    ) -> list[StoredSchedule]:
+        """Return schedules by name."""
+        most = _ROWS_PER_CALL if limit is None else min(limit, _ROWS_PER_CALL)
+        found: list[StoredSchedule] = []
+        async for _, some in self._walk("schedules", {"after": after, "most": most}):
+            read = [messages.read_record(StoredSchedule, row) for row in some]
+            found += [one for one in read if queues is None or one.queue in queues]
+            if limit is not None and len(found) >= limit:
+                break
+        return found[:limit]
 
     async def code_schedules(self) -> list[CodeSchedule]:
         """Return the schedules that code has declared, in brief."""

@@ -59,8 +59,10 @@ class SqlJobControl(SqlSubject):
         listed = encode_batch((job_id,) for job_id in ids)
         answers = dict.fromkeys(ids, EditAnswer.UNKNOWN)
         for job_id, state in (yield Query(self._sql.standing, {"rows": listed})):
+            waits = state == State.PENDING and change.if_fence is not None
             # One that waits and was not changed ran a moment ago, or was due at another time.
-            answers[job_id] = EditAnswer.FINISHED if State(state).terminal else EditAnswer.RUNNING
+            untouched = EditAnswer.DIFFERENT if waits else EditAnswer.RUNNING
+            answers[job_id] = EditAnswer.FINISHED if State(state).terminal else untouched
         if changed:
             yield Hint("jobs")
         return answers | {row[0]: EditAnswer.CHANGED for row in changed}

@@ -32,6 +32,13 @@ CASE WHEN r.due_at IS NOT NULL THEN r.due_at
      WHEN {jobs}.due_at > {now} THEN {jobs}.due_at + r.postpone
      ELSE {now} + r.postpone END
 
+-- fragment: as_expected
+-- Neither claimed nor edited since it was read; no number below is negative.
+({jobs}.fence = r.if_fence AND {jobs}.queue = r.if_queue AND {jobs}.priority = r.if_priority
+ AND {jobs}.payload = r.if_payload AND coalesce({jobs}.retries, -1) = coalesce(r.if_retries, -1)
+ AND coalesce({jobs}.timeout, -1) = coalesce(r.if_timeout, -1)
+ AND coalesce({jobs}.expires_at, -1) = coalesce(r.if_expires_at, -1))
+
 -- name: edit
 -- Change what waits; what is not given stays.
 UPDATE {jobs} SET
@@ -42,9 +49,11 @@ UPDATE {jobs} SET
     gate = CASE WHEN r.payload IS NULL THEN {jobs}.gate ELSE r.gate END,
     payload = coalesce(r.payload, {jobs}.payload)
 FROM {each rows: id text, due_at int, delay int, postpone int, queue text, priority int, retries int, timeout int,
-      expires int, expires_at int, payload text, gate text, if_due_at int} AS r
+      expires int, expires_at int, payload text, gate text, if_due_at int, if_fence int, if_queue text,
+      if_priority int, if_retries int, if_timeout int, if_expires_at int, if_payload text} AS r
 WHERE {named} AND CASE WHEN {jobs}.state = 'pending' THEN true ELSE false END
   AND {jobs}.due_at = coalesce(r.if_due_at, {jobs}.due_at)
+  AND (r.if_fence IS NULL OR {as_expected})
 RETURNING {jobs}.id
 
 -- name: reclaim

@@ -23,7 +23,7 @@ from duetime.model.stored.jobs import (
 )
 from duetime.model.time import Instant
 from duetime.model.worker import Command, WorkerStats
-from duetime.stores.base import BEHIND_ALL_IDS, JobFilter
+from duetime.stores.base import BEHIND_ALL_IDS, JobFilter, JobPage
 from duetime.stores.base.jobs import read_progress
 from duetime.stores.sql.driver import Query, Row, Script, Statement
 from duetime.stores.sql.statements.rows import encode_batch
@@ -49,6 +49,8 @@ _COMMAND_COLUMNS: Final = [
 ]
 _NEWEST: Final = 2_000
 """How many jobs are looked at before an index."""
+_NEWEST_FOR_EACH: Final = 10
+"""How many for each that is asked for, where few are to be looked at."""
 
 
 class SqlRecords(SqlSubject):
@@ -68,12 +70,13 @@ class SqlRecords(SqlSubject):
         return [jobs[job_id] for job_id in ids if job_id in jobs]
 
     @read(rows=None)
-    def find(self, where: JobFilter) -> Script[list[StoredJob]]:
+    def find(self, where: JobFilter) -> Script[JobPage]:
         """Return one page of jobs, newest first.
 
         What is rare among many may have an index, but one that is not in this order. The newest jobs are looked at
         first: what is not rare fills the page from there.
         """
+        sql, look_at = self._sql, where.look_at
         values: dict[str, object] = {
             **asdict(where),
             "states": ",".join(sorted(where.states)) or None,
@@ -81,18 +84,35 @@ class SqlRecords(SqlSubject):
             "from_id": "" if where.since is None else first_id_of(where.since),
             "before": where.before or BEHIND_ALL_IDS,
         }
-        found: list[Row] = []
-        narrow: Statement | None = None
-        if where.wants_live:
-            narrow = self._sql.find_live
-        elif where.schedule is not None:
-            narrow = self._sql.find_of_schedule
+        if where.wants_running:
+            return JobPage(map(job_record, (yield Query(sql.find_running, values))))
+        narrow = self._narrow(where)
+        if narrow is not None or look_at is not None:
+            newest = _NEWEST if look_at is None else min(look_at, _NEWEST_FOR_EACH * where.limit)
+            found = yield Query(sql.find_newest, {**values, "newest": newest})
+            if len(found) >= where.limit:
+                return JobPage(map(job_record, found))
         if narrow is not None:
-            found = yield Query(self._sql.find_newest, {**values, "newest": _NEWEST})
-        if len(found) < where.limit:
-            along = self._sql.find_unsuccessful if where.wants_unsuccessful else self._sql.find
-            found = yield Query(narrow or along, values)
-        return [job_record(row) for row in found]
+            whole, count = narrow
+            # What is not rare is found along the ids.
+            if look_at is None or (yield Query(count, values))[0][0] < look_at:
+                return JobPage(map(job_record, (yield Query(whole, values))))
+        along, reach = sql.find, sql.reach
+        if where.wants_unsuccessful:
+            along, reach = sql.find_unsuccessful, sql.reach_unsuccessful
+        looked_to: JobId | None = None
+        if look_at is not None:
+            ((last, looked_at),) = yield Query(reach, values)
+            if looked_at >= look_at:
+                values["from_id"] = looked_to = last
+        found = yield Query(along, values)
+        return JobPage(map(job_record, found), looked_to=looked_to if len(found) < where.limit else None)
+
+    def _narrow(self, where: JobFilter) -> tuple[Statement, Statement] | None:
+        """Return what reads all that an index knows of, and what counts it; `None` where none is of use."""
+        if where.wants_live:
+            return self._sql.find_live, self._sql.count_live
+        return None if where.schedule is None else (self._sql.find_of_schedule, self._sql.count_of_schedule)
 
     @read(rows=None)
     def upcoming(self, limit: int) -> Script[list[StoredJob]]:

@@ -39,10 +39,26 @@ SELECT {now}, {names stored_job} FROM {jobs}
 WHERE finished_at IS NOT NULL AND state <> 'succeeded' AND {on_page} AND {wanted}
 ORDER BY id DESC LIMIT :limit
 
+-- name: reach
+-- Tell how far one gets by looking at so many jobs.
+SELECT min(r.id), count(*) FROM (SELECT id FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :look_at) AS r
+
+-- name: reach_unsuccessful
+SELECT min(r.id), count(*) FROM (
+    SELECT id FROM {jobs} WHERE finished_at IS NOT NULL AND state <> 'succeeded' AND {on_page}
+    ORDER BY id DESC LIMIT :look_at
+) AS r
+
 -- name: find_newest
 SELECT {now}, {names stored_job}
 FROM (SELECT * FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :newest) AS newest
 WHERE {wanted} ORDER BY id DESC LIMIT :limit
+
+-- name: find_running
+-- The same among the jobs that workers have, which are few.
+SELECT {now}, {names stored_job} FROM {jobs} {index running}
+WHERE state = 'running' AND CASE WHEN {on_page} THEN {wanted} ELSE false END
+ORDER BY coalesce(id, '') DESC LIMIT :limit
 
 -- name: find_live
 -- The same among the jobs that have not ended, which may be few among many. Conditions and order of ids are hidden
@@ -56,6 +72,23 @@ SELECT {now}, {names stored_job} FROM (
 ) AS live
 WHERE CASE WHEN {on_page} THEN {wanted} ELSE false END
 ORDER BY coalesce(id, '') DESC LIMIT :limit
+
+-- name: count_live
+-- Count them, up to a bound for each kind.
+SELECT count(*) FROM (
+    SELECT 1 AS n FROM (SELECT 1 FROM {jobs} {index running} WHERE state = 'running' LIMIT :look_at) AS a
+    UNION ALL
+    SELECT 1 FROM (
+        SELECT 1 FROM {jobs} {index claim} WHERE state = 'pending' AND waits = 0 AND gate IS NULL LIMIT :look_at
+    ) AS b
+    UNION ALL
+    SELECT 1 FROM (SELECT 1 FROM {jobs} AS j {index gated} WHERE {at_gate} LIMIT :look_at) AS c
+) AS live
+
+-- name: count_of_schedule
+SELECT count(*) FROM (
+    SELECT 1 FROM {jobs} WHERE schedule = CAST(:schedule AS text) AND schedule IS NOT NULL LIMIT :look_at
+) AS found
 
 -- name: find_of_schedule
 SELECT {now}, {names stored_job} FROM {jobs}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Final
 
@@ -42,6 +42,10 @@ _DUE_AT_ONCE: Final = 500
 
 def _rows(changes: Sequence[ScheduleUpdate] | Sequence[Firing]) -> int:
     return sum(1 + len(change.jobs) for change in changes)
+
+
+_ALL: Final = 1 << 31
+"""More than there are."""
 
 
 class SqlSchedules(SqlSubject):
@@ -148,9 +152,16 @@ class SqlSchedules(SqlSubject):
         return ids
 
     @read(rows=None)
-    def schedules(self) -> Script[list[StoredSchedule]]:
-        """Return all schedules by name."""
-        return [read_schedule(row) for row in (yield Query(self._sql.schedules, {}))]
+    def schedules(
+        self, *, after: str = "", limit: int | None = None, queues: Collection[str] | None = None
+    ) -> Script[list[StoredSchedule]]:
+        """Return schedules by name."""
+        query = Query(self._sql.schedules, {})
+        if after or limit is not None or queues is not None:
+            listed = None if queues is None else encode_batch((queue,) for queue in queues)
+            most = _ALL if limit is None else limit
+            query = Query(self._sql.schedules_page, {"after": after, "queues": listed, "limit": most})
+        return [read_schedule(row) for row in (yield query)]
 
     @read(rows=None)
     def code_schedules(self) -> Script[list[CodeSchedule]]:

@@ -138,6 +138,12 @@ RETURNING name
 -- name: schedules
 SELECT {schedule_columns} FROM {schedules} AS s ORDER BY s.name
 
+-- name: schedules_page
+SELECT {schedule_columns} FROM {schedules} AS s
+WHERE s.name > CAST(:after AS text)
+  AND (CAST(:queues AS text) IS NULL OR s.queue IN (SELECT r.queue FROM {each queues: queue text} AS r))
+ORDER BY s.name LIMIT :limit
+
 -- name: code_schedules
 SELECT name, task, CASE WHEN parked_at IS NULL THEN 0 ELSE 1 END FROM {schedules} WHERE owner = 'code' ORDER BY name
 

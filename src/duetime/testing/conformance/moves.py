@@ -11,6 +11,7 @@ import pytest
 from duetime.model.job import JobEdit, JobTerms, Key
 from duetime.model.outcome import Interrupted, Succeeded
 from duetime.model.states import State
+from duetime.model.stored.jobs import StoredJob
 from duetime.model.time import LATEST, LONGEST_DURATION, SECOND
 from duetime.stores.base import EditAnswer, ReleaseAnswer, Store
 from duetime.testing.clock import FakeClock
@@ -20,6 +21,12 @@ from duetime.testing.conformance.suite import StoreSuite
 EVERYTHING = JobEdit(
     delay=SECOND, queue="mail", priority=0, retries=7, timeout=8, expires=9, payload="[]", gate="g"
 )
+
+
+def seen(read: StoredJob) -> dict[str, Any]:
+    """Return the conditions under which a job is still as it was read."""
+    names = ("due_at", "fence", "queue", "priority", "retries", "timeout", "expires_at", "payload")
+    return {f"if_{name}": getattr(read, name) for name in names}
 
 
 class TestEdit(StoreSuite):
@@ -111,6 +118,38 @@ class TestEdit(StoreSuite):
         assert await read(store, job_id) == before
         assert await store.edit([job_id], sooner) == {job_id: EditAnswer.CHANGED}
         assert (await read(store, job_id)).due_at == clock.now()
+
+    @pytest.mark.parametrize(
+        "other", ["due_at", "queue", "priority", "retries", "timeout", "expires_at", "payload", "tried"]
+    )
+    async def test_a_job_that_is_not_as_it_was_read_stays_as_it_is(
+        self, store: Store, clock: FakeClock, other: str
+    ) -> None:
+        job_id = await put(store, delay=5)
+        read_before = await read(store, job_id)
+        edit = JobEdit(delay=9, **seen(read_before))
+        if other == "tried":
+            await hire(store, "w1")
+            await store.release([(await take_one(store, ahead=SECOND)).job_id], force=False)
+        else:
+            value: Any = {"due_at": clock.now() + 7, "queue": "mail", "payload": '{"a":1}'}.get(other, 7)
+            await store.edit([job_id], JobEdit(**{other: value}))
+        changed = await read(store, job_id)
+        assert await store.edit([job_id], edit) == {job_id: EditAnswer.DIFFERENT}
+        assert await read(store, job_id) == changed
+        again = edit._replace(**seen(changed))
+        assert await store.edit([job_id], again) == {job_id: EditAnswer.CHANGED}
+
+    async def test_of_two_edits_at_once_of_what_both_have_read_one_is_made(
+        self, store: Store, other: Store
+    ) -> None:
+        job_id = await put(store, delay=5)
+        before = await read(store, job_id)
+        edits = [JobEdit(priority=n, **seen(before)) for n in (1, 2)]
+        answers = await asyncio.gather(store.edit([job_id], edits[0]), other.edit([job_id], edits[1]))
+        assert sorted(answer[job_id] for answer in answers) == [EditAnswer.CHANGED, EditAnswer.DIFFERENT]
+        winner = 1 + [answer[job_id] for answer in answers].index(EditAnswer.CHANGED)
+        assert (await read(store, job_id)).priority == winner
 
     @pytest.mark.parametrize("ahead", [0, SECOND])
     async def test_a_claimed_job_stays_as_it_is(self, store: Store, ahead: int) -> None:

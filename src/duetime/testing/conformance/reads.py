@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,10 +109,76 @@ class TestReads(StoreSuite):
         ]
         assert await found(JobFilter(queue="nowhere")) == []
 
+    @pytest.mark.parametrize(
+        "where",
+        [
+            JobFilter(queue="rare"),
+            JobFilter(states=frozenset({State.PENDING}), queue="rare"),
+            JobFilter(states=frozenset({State.SKIPPED}), queue="rare"),
+            JobFilter(schedule="s", queue="rare"),
+        ],
+        ids=["all", "live", "unsuccessful", "scheduled"],
+    )
+    async def test_a_search_goes_on_where_it_was_to_stop(self, store: Store, where: JobFilter) -> None:
+        state = State.SKIPPED if State.SKIPPED in where.states else State.PENDING
+        queues = ["rare", *["common"] * 9] * 4
+        jobs = [occurrence_job("s", n, queue=queue, state=state) for n, queue in enumerate(queues)]
+        ids = await store.enqueue(jobs)
+        wanted = [job_id for job_id, queue in zip(ids, queues, strict=True) if queue == "rare"]
+        found: list[str] = []
+        before: str | None = None
+        for _ in range(len(ids)):
+            page = await store.find(replace(where, before=before, limit=3, look_at=5))
+            found += [one.id for one in page]
+            if page.looked_to is None:
+                break
+            assert len(page) < 3
+            before = page.looked_to
+        assert before is not None
+        assert found == sorted(wanted, reverse=True)
+
+    @pytest.mark.parametrize("where", [JobFilter(states=frozenset({State.PENDING})), JobFilter(schedule="s")])
+    async def test_what_is_rare_and_has_an_index_is_found_at_once(
+        self, store: Store, where: JobFilter
+    ) -> None:
+        rare = [await put(store, schedule="s", occurrence=n, delay=5) for n in range(2)]
+        await store.enqueue([job(state=State.SKIPPED) for _ in range(40)])
+        page = await store.find(replace(where, limit=3, look_at=5))
+        assert ([one.id for one in page], page.looked_to) == (rare[::-1], None)
+
+    async def test_what_runs_is_found_among_many_that_wait(self, store: Store) -> None:
+        await hire(store, "w1", "w2")
+        await store.enqueue([job() for _ in range(4)])
+        claims = [*await take(store, limit=2), *await take(store, "w2", limit=2)]
+        await store.enqueue([job(delay=9) for _ in range(40)])
+        newest = sorted((claim.job_id for claim in claims), reverse=True)
+        for where in (JobFilter(states=frozenset({State.RUNNING})), JobFilter(registry=Registry.ACTIVE)):
+            page = await store.find(replace(where, limit=3, look_at=5))
+            assert ([one.id for one in page], page.looked_to) == (newest[:3], None)
+            rest = await store.find(replace(where, limit=3, look_at=5, before=newest[2]))
+            assert [one.id for one in rest] == newest[3:]
+
     async def test_schedules_come_by_name(self, store: Store) -> None:
         names = ["b", "a", "Z", "10", "9", "_"]
         await declare(store, *[schedule(name, next_at=None, fired_through=0) for name in names])
         assert [record.name for record in await store.schedules()] == sorted(names)
+
+    async def test_schedules_come_in_pages_perhaps_of_some_queues(self, store: Store) -> None:
+        queues = {"a": "mail", "B": "default", "c": "mail", "é": "mail", "z": "print"}
+        new = [schedule(name, next_at=None, fired_through=0, queue=queue) for name, queue in queues.items()]
+        await declare(store, *new)
+
+        async def names(**asked: Any) -> list[str]:
+            return [record.name for record in await store.schedules(**asked)]
+
+        assert await names(limit=2) == ["B", "a"]
+        assert await names(after="a", limit=2) == ["c", "z"]
+        assert await names(after="c") == ["z", "é"]
+        assert await names(after="é", limit=9) == []
+        assert await names(queues=["mail"]) == ["a", "c", "é"]
+        assert await names(queues=["mail", "print"], after="a", limit=2) == ["c", "z"]
+        assert await names(queues=["nowhere"]) == []
+        assert await names(queues=[]) == []
 
     async def test_workers_come_newest_first(self, store: Store, clock: FakeClock) -> None:
         for worker in ("w2", "w1", "w3"):

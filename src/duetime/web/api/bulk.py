@@ -54,7 +54,7 @@ class BulkAnswer(Body):
     matching: int
     """How many jobs met the filter when they were counted."""
     at_least: bool
-    """Whether there were more than are counted."""
+    """Whether there may be more than were counted."""
     done: int
     """How many have been changed so far."""
     refused: int
@@ -120,7 +120,9 @@ async def _count(access: Access, body: BulkBody) -> BulkProgress:
     while cursor is not None and matching < _MOST_COUNTED:
         found = await access.scheduler.jobs.list(**criteria, limit=_PAGE, cursor=cursor)
         matching, cursor = matching + len(found), found.cursor
-    return BulkProgress(start if matching else None, matching, cursor is not None)
+        if found.partial:
+            break
+    return BulkProgress(start if matching or cursor else None, matching, cursor is not None)
 
 
 async def _step(access: Access, body: BulkBody, progress: BulkProgress) -> BulkProgress:

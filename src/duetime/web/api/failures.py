@@ -10,7 +10,7 @@ from starlette.responses import Response
 from duetime.scheduler.failures import FailureGroup
 from duetime.web.access import Viewer
 from duetime.web.answers import NOT_GIVEN, answer, model_of, page_of
-from duetime.web.api.jobs import JobFilters, job_criteria
+from duetime.web.api.jobs import PARTIAL, JobFilters, job_criteria
 from duetime.web.api.values import Cursor
 from duetime.web.cursors import seal, unseal
 
@@ -20,15 +20,15 @@ router = APIRouter(prefix="/failures", tags=["failures"])
 class FailureFilters(JobFilters):
     """Which failed jobs are meant."""
 
-    jobs: Annotated[int, Query(ge=1, le=1_000, description="How many failed jobs are looked at.")] = 1_000
+    jobs: Annotated[int, Query(ge=1, le=1_000, description="How many failed jobs are grouped.")] = 500
     cursor: Cursor = NOT_GIVEN
 
 
-@router.get("", response_model=page_of(model_of(FailureGroup)))
+@router.get("", response_model=page_of(model_of(FailureGroup), partial=PARTIAL))
 async def list_failures(access: Viewer, query: Annotated[FailureFilters, Query()]) -> Response:
     """Group the newest failed jobs by what went wrong, the most frequent first; `next` goes on to older ones."""
     about = ("failures", query.named())
     cursor = unseal(query.cursor, *about)
     criteria = job_criteria(access, query)
     found = await access.scheduler.jobs.failures(**criteria, limit=query.jobs, cursor=cursor)
-    return answer({"items": found, "next": seal(found.cursor, *about)})
+    return answer({"items": found, "next": seal(found.cursor, *about), "partial": found.partial})

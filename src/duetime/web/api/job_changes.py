@@ -212,7 +212,10 @@ async def edit_job(
     job, options = await access.job(job_id), job_values(body)
     access.check_queue(options.get("queue"))
     check_match(if_match, job_etag(job), what=f"job {job.id}")
-    await access.scheduler.jobs.edit(job.id, by=access.by, kwargs=body.arguments, **options)
+    expected = None if if_match is None else job
+    await access.scheduler.jobs.edit(
+        job.id, by=access.by, kwargs=body.arguments, expected=expected, **options
+    )
     changed = await access.job(job.id)
     return answer(changed, headers={"ETag": job_etag(changed)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 from starlette.responses import Response
@@ -24,6 +24,11 @@ router = APIRouter(prefix="/jobs", tags=["jobs"])
 
 Job = model_of(JobRecord)
 ONE_JOB = documented(404)
+LOOK_AT: Final = 5_000
+"""How many jobs one request looks at, at most, where no index finds those that are asked for."""
+PARTIAL: Final = (
+    f"Whether the page is not full because {LOOK_AT:,} jobs were looked at; `next` goes on behind them."
+)
 
 
 class JobFilters(Body):
@@ -52,6 +57,7 @@ def job_criteria(access: Access, filters: JobFilters) -> dict[str, Any]:
     """Return what the verbs are asked for: nothing that is out of the user's sight."""
     found = filters.named()
     found |= {name: moment_or_duration(found[name]) for name in ("since", "until") if name in found}
+    found["look_at"] = LOOK_AT
     access.check_queue(found.get("queue"))
     if access.user.queues is not None:
         found.setdefault("queue", sorted(access.user.queues))
@@ -65,14 +71,14 @@ class JobListQuery(JobFilters):
     cursor: Cursor = NOT_GIVEN
 
 
-@router.get("", response_model=page_of(Job))
+@router.get("", response_model=page_of(Job, partial=PARTIAL))
 async def list_jobs(access: Viewer, query: Annotated[JobListQuery, Query()]) -> Response:
-    """List jobs, newest first."""
+    """List jobs, newest first; of a search that finds few, perhaps only a part at once."""
     about = ("jobs", query.named())
     cursor = unseal(query.cursor, *about)
     criteria = job_criteria(access, query)
     found = await access.scheduler.jobs.list(**criteria, limit=query.limit, cursor=cursor)
-    return answer({"items": found, "next": seal(found.cursor, *about)})
+    return answer({"items": found, "next": seal(found.cursor, *about), "partial": found.partial})
 
 
 @router.get("/{job_id}", response_model=Job, responses=ONE_JOB)

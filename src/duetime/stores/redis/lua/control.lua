@@ -70,6 +70,18 @@ local function edited_due_at(job, change, latest)
   return change.postpone and math.min(math.max(job.due_at, now) + change.postpone, latest) or job.due_at
 end
 
+local EXPECTED = {'fence', 'queue', 'priority', 'retries', 'timeout', 'expires_at', 'payload'}
+
+-- Whether a job is as it is to be if it is to be changed.
+local function as_expected(job, change)
+  if change.if_due_at and job.due_at ~= change.if_due_at then return false end
+  if not change.if_fence then return true end
+  for _, name in ipairs(EXPECTED) do
+    if job[name] ~= change['if_' .. name] then return false end
+  end
+  return true
+end
+
 -- Change a job that no worker has claimed.
 local function edit(job, change, latest)
   local due_at = edited_due_at(job, change, latest)
@@ -85,7 +97,7 @@ verb('edit', WRITES, function(asked)
     local job = rows.read_whole(id)
     if not job then return 'unknown' end
     if job.state ~= 'pending' then return job.state == 'running' and 'running' or 'finished' end
-    if job.due_at ~= (asked.change.if_due_at or job.due_at) then return 'running' end
+    if not as_expected(job, asked.change) then return asked.change.if_fence and 'different' or 'running' end
     audit.add_of(asked, id)
     return edit(job, asked.change, asked.latest)
   end)})

@@ -28,11 +28,24 @@ local function wanted(job, asked)
   return not asked.standings or asked.standings[joined(job.state or '', flag((job.due_at or 0) <= now), flag(job.started_at))]
 end
 
+-- Return the jobs that workers have, which are few, in the order and within the bounds that are asked for.
+local function running(asked)
+  local ids = {}
+  for _, worker in ipairs(members('holders')) do
+    for _, id in ipairs(rows.held(worker)) do
+      if id < asked.after and (not asked.from or id >= asked.from) then ids[#ids + 1] = id end
+    end
+  end
+  table.sort(ids, function(one, other) return one > other end)
+  return ids
+end
+
 local DECISIVE = {'created_at', 'due_at', 'started_at'}
 
 verb('find', READS, function(asked)
   local found = {}
-  local ids, last = stretch(key(asked.index, asked.part), asked)
+  local ids, last
+  if asked.index == 'held' then ids = running(asked) else ids, last = stretch(key(asked.index, asked.part), asked) end
   for _, id in ipairs(ids) do
     local job = rows.glance(id, DECISIVE)
     if job and wanted(job, asked) then found[#found + 1] = rows.pack_job(id) end
