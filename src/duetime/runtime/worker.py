@@ -181,6 +181,7 @@ class Worker:
             if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
         self._recall_strays(pulse.held)
+        self._outcomes.journal.attend(pulse.watched_until)
         if pulse.workers:
             self._count_workers(pulse.workers, pulse.newest)
         if pulse.lease_ends is not None:
