@@ -41,6 +41,7 @@ from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.processes.portal import BlockingPortal
+from duetime.scheduler.processes.shutdown import on_stop_signal
 from duetime.scheduler.processes.supervisor import supervise
 from duetime.scheduler.processes.worker_process import (
     WorkerSettings,
@@ -359,10 +360,14 @@ class Scheduler:
     async def lifespan(
         self, app: object = None, /, **settings: Unpack[WorkerSettings]
     ) -> AsyncGenerator[None]:
-        """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`."""
+        """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`.
+
+        It claims nothing more as soon as the process is told to stop, while the server still waits for open requests.
+        """
         del app
-        async with self.worker(**settings):
-            yield
+        async with self.worker(**settings) as worker:
+            with on_stop_signal(lambda: worker.ask_to_stop(now=False)):
+                yield
 
     def api(self, **options: Any) -> AsgiApp:
         """Return an ASGI app that shows and steers this scheduler over HTTP: `app.mount("/duetime", scheduler.api())`.
