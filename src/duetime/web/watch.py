@@ -111,7 +111,7 @@ class Watch:
         self.down: str | None = None
         """That the store does not answer, if so."""
         self.stopping = False
-        self._stops: dict[object, Callable[[], object]] = {}
+        self._stops: dict[Callable[[], object], None] = {}
         self.heeds_signals = False
         """Whether streams end when the process is told to stop, so that they need not end by themselves."""
         self._kept: deque[Event] = deque(maxlen=_KEPT)
@@ -157,17 +157,20 @@ class Watch:
         self._news.set()
         self._news = asyncio.Event()
 
-    def on_stop(self, call: Callable[[], object]) -> Callable[[], object]:
-        """Call a function when the process is told to stop, or at once; return how to forget it."""
+    @contextlib.contextmanager
+    def on_stop(self, call: Callable[[], object]) -> Generator[None]:
+        """Call a function when the process is told to stop, or at once if it was."""
         if self.stopping:
             call()
-        key = object()
-        self._stops[key] = call
-        return lambda: self._stops.pop(key)
+        self._stops[call] = None
+        try:
+            yield
+        finally:
+            del self._stops[call]
 
     def _stop(self) -> None:
         self.stopping = True
-        for call in self._stops.values():
+        for call in self._stops:
             call()
         self._wake()
 
@@ -258,9 +261,8 @@ class View:
         ids = await self._read_journals()
         ids += await self._read_entries()
         changed = await self._read_jobs(ids)
-        changed += await self._read_due()
         if self._begun:
-            self._tell(changed)
+            self._tell(changed + await self._read_due())
         self._begun = True
 
     async def _await_workers(self) -> None:

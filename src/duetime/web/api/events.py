@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -31,6 +30,8 @@ _ASK_AGAIN: Final = 5.0
 """Seconds after which it is asked again who reads, and what may be seen."""
 _SLOWEST: Final = 20.0
 """How many seconds a reader may take for one part; the stream ends then."""
+_LAST_WORD: Final = 0.5
+"""How many seconds it may take once the process is told to stop."""
 _LONGEST: Final = 55.0
 """Seconds after which a stream ends by itself where nothing tells that the process is to stop."""
 _RETRY: Final = b"retry: 1000\n\n"
@@ -90,23 +91,24 @@ class EventStream(Response):
     async def _follow(self, send: Send, gone: asyncio.Future[None]) -> None:
         self._number = self._watch.number
         part, ends = _RETRY, None
-        while ends is None and not gone.done():
-            ends = await self._why_it_ends()
+        while ends is None:
+            ends = await self._why_it_ends(gone)
             part += self._news() if ends is None else self._text("bye", {"reason": ends})
             part = part or self._sign_of_life()
-            if part and not await self._pass_on(send, part, gone):
+            if part and not await self._pass_on(send, part):
                 return
             part = b""
             if ends is None:
                 await self._wait(gone)
-        if ends is not None:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _why_it_ends(self) -> str | None:
+    async def _why_it_ends(self, gone: asyncio.Future[None]) -> str | None:
         """Tell why the stream ends, if it does; now and then it is asked again who reads."""
         now = time.monotonic()
         if self._watch.stopping:
             return "the process stops"
+        if gone.done():
+            return "you have left"
         if not self._watch.heeds_signals and now - self._begun_at > _LONGEST:
             return "come back"
         if now - self._asked_at >= _ASK_AGAIN:
@@ -129,41 +131,24 @@ class EventStream(Response):
         if self._begun and self._number != self._watch.number:
             return
         news = asyncio.ensure_future(self._watch.news())
+        either: set[asyncio.Future[Any]] = {news, gone}
         try:
-            await asyncio.wait({news, gone}, timeout=_ASK_AGAIN, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, timeout=_ASK_AGAIN, return_when=asyncio.FIRST_COMPLETED)
         finally:
             news.cancel()
 
-    async def _pass_on(self, send: Send, part: bytes, gone: asyncio.Future[None]) -> bool:
-        """Send a part; false when the reader has left, or does not take it."""
+    async def _pass_on(self, send: Send, part: bytes) -> bool:
+        """Send a part; false when the reader does not take it, in time or before the process is to stop."""
         self._said_at = time.monotonic()
-        sent = asyncio.ensure_future(_send(send, part))
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(_SLOWEST) as patience:
-                forget = self._watch.on_stop(lambda: patience.reschedule(0))
-                try:
-                    await asyncio.wait({sent, gone}, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    forget()
+                with self._watch.on_stop(lambda: patience.reschedule(loop.time() + _LAST_WORD)):
+                    await send({"type": "http.response.body", "body": part, "more_body": True})
         except TimeoutError:
             log.info("a reader of the stream does not take what it is sent; the stream ends")
             return False
-        finally:
-            sent.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await sent
-        return not gone.done()
-
-    async def _ask_again(self) -> str | None:
-        """Learn what the reader may see now; return why the stream ends, if it does."""
-        try:
-            self._user = await self._again()
-        except Problem:
-            return "sign in again"
-        except StoreError:
-            # Nothing is read now that could be told.
-            return None
-        return None
+        return True
 
     def _news(self) -> bytes:
         """Return what has come since the last part."""
@@ -215,10 +200,6 @@ class EventStream(Response):
             kind.encode(),
             msgspec.json.encode(plain(said)),
         )
-
-
-async def _send(send: Send, part: bytes) -> None:
-    await send({"type": "http.response.body", "body": part, "more_body": True})
 
 
 async def _disconnected(receive: Receive) -> None:
