@@ -11,9 +11,8 @@ GENEROUS = 5.0
 
 
 def check(found: Delays, *, probes: int) -> None:
-    """Each job was told when it was stored and when it had ended, and soon."""
+    """Each job was told when it was stored and when it had ended, and soon; that it runs only if someone looked then."""
     assert (len(found.stored), len(found.ended)) == (probes, probes)
-    assert len(found.started) >= probes
     assert max(*found.stored, *found.started, *found.ended) < GENEROUS
 
 

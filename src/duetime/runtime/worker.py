@@ -508,8 +508,8 @@ class Worker:
                 self._janitor.look_soon()
             case "any":
                 self._changes.take_hint()
-            case "lock":
-                """Who waits for a lock listens for it."""
+            case "lock" | "journal":
+                """Who waits for a lock, or watches, listens for it."""
 
     def _look_for_changes(self) -> None:
         self._firer.wakeup.set()

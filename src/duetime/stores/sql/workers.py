@@ -102,8 +102,8 @@ class SqlWorkers(SqlSubject):
         if not alive:
             return Pulse(alive=False, now=now)
         held = yield Query(self._sql.held_by, {"worker": worker})
-        said = _held(held) | {"commands": bool(commands), "watched_until": read_moment(watched)}
-        return Pulse(alive=True, now=now, **said)
+        until = read_moment(watched)
+        return Pulse(alive=True, now=now, **_held(held), commands=bool(commands), watched_until=until)
 
     @write()
     def retire(self, worker: WorkerId) -> Script[None]:

@@ -50,9 +50,9 @@ async def follow_events(
         Header(description="The id of the last event that was read, to go on from there.", max_length=100),
     ] = None,
 ) -> Response:
-    """Follow what changes, as server-sent events, until the client leaves: `open`, `jobs`, `schedules`, `queues`, `workers`, `sampled`, `resync`, `down` and `bye`.
+    """Follow what changes, as server-sent events, until the client leaves.
 
-    A job comes as it is now, without arguments and result. Above 1,000 changes a second some are told, and `sampled` counts them all. `resync` says that something was missed: read the lists again.
+    These are `open`, `jobs`, `schedules`, `queues`, `workers`, `sampled`, `resync`, `down` and `bye`. A job comes as it is now, without arguments and result. Above 1,000 changes a second some are told, and `sampled` counts them. `resync` says that something was missed: read the lists again.
     """
     return EventStream(request.app.state.watch, access.user, request.scope[AGAIN_KEY], last_event_id)
 
