@@ -4,7 +4,8 @@ import pytest
 
 from duetime.web import make_api
 from tests.support.proxy import Proxy
-from tests.web.kit import BASE, TokenApi, make_scheduler
+from tests.web.kit import BASE, TokenApi, make_scheduler, store_jobs, who
+from tests.web.streams import reading
 
 
 @pytest.mark.timeout(120)
@@ -51,4 +52,24 @@ async def test_an_api_whose_database_is_away_from_the_start_says_so(postgres_url
         assert (await api.get(f"{BASE}/ready")).status_code == 200
         await api.refused(401, "GET", "/jobs")
     await scheduler.close()
+    proxy.close()
+
+
+@pytest.mark.timeout(120)
+async def test_a_stream_says_that_the_database_is_away_and_goes_on_when_it_is_back(postgres_url: str) -> None:
+    proxy = Proxy("127.0.0.1", int(postgres_url.rpartition(":")[2].partition("/")[0]))
+    scheduler = make_scheduler(proxy.url(postgres_url))
+    app = make_api(scheduler, authenticate=who)
+    async with scheduler, reading(app) as stream:
+        proxy.refuse()
+        assert "cannot be reached" in (await stream.next("down")).said["reason"]
+        # One that comes now is told at once.
+        async with reading(app, begun=False) as other:
+            assert (await other.next()).kind == "down"
+            proxy.accept()
+            await stream.next("resync")
+            await other.next("resync")
+            (job_id,) = await store_jobs(scheduler, 1)
+            await stream.job(job_id)
+            await other.job(job_id)
     proxy.close()

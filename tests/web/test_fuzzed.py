@@ -63,7 +63,8 @@ class Served(threading.Thread):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_no_request_is_answered_otherwise_than_described(request: pytest.FixtureRequest, kind: str) -> None:
-    schema = schemathesis.openapi.from_dict(openapi.description())
+    # What has no end has tests of its own.
+    schema = schemathesis.openapi.from_dict(openapi.description()).exclude(path="/api/v1/events")
     problems: list[str] = []
     served = Served(request.getfixturevalue(f"{kind}_url"))
     with served.running():

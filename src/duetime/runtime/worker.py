@@ -182,6 +182,7 @@ class Worker:
             if (claim := self._fetcher.take(job_id)) is not None:
                 self._dispatcher.settle(claim, CANCELLED)
         self._recall_strays(pulse.held)
+        self._outcomes.journal.attend(pulse.watched_until)
         if pulse.workers:
             self._count_workers(pulse.workers, pulse.newest)
         if pulse.lease_ends is not None:
@@ -508,8 +509,8 @@ class Worker:
                 self._janitor.look_soon()
             case "any":
                 self._changes.take_hint()
-            case "lock":
-                """Who waits for a lock listens for it."""
+            case "lock" | "journal":
+                """Who waits for a lock, or watches, listens for it."""
 
     def _look_for_changes(self) -> None:
         self._firer.wakeup.set()

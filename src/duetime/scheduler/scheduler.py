@@ -41,6 +41,7 @@ from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.lookup import check_not_moved
 from duetime.scheduler.processes.portal import BlockingPortal
+from duetime.scheduler.processes.shutdown import on_stop_signal
 from duetime.scheduler.processes.supervisor import supervise
 from duetime.scheduler.processes.worker_process import (
     WorkerSettings,
@@ -368,11 +369,13 @@ class Scheduler:
     ) -> AsyncGenerator[None]:
         """Run a worker for as long as an ASGI app lives: `FastAPI(lifespan=scheduler.lifespan)`.
 
-        Meanwhile the `dependency_overrides` of the app count in tasks, too.
+        Meanwhile the `dependency_overrides` of the app count in tasks, too. The worker claims nothing more as soon as the process
+        is told to stop, while the server still waits for open requests.
         """
         with self._registry.overrides.of_app(app):
-            async with self.worker(**settings):
-                yield
+            async with self.worker(**settings) as worker:
+                with on_stop_signal(lambda: worker.ask_to_stop(now=False)):
+                    yield
 
     def api(self, **options: Any) -> AsgiApp:
         """Return an ASGI app that shows and steers this scheduler over HTTP: `app.mount("/duetime", scheduler.api())`.

@@ -19,6 +19,7 @@ from duetime.web.openapi import described
 from duetime.web.problems import EVERYWHERE, answer_error
 from duetime.web.sign_in import CalendarKeys, SignIn, asking
 from duetime.web.users import Authenticate
+from duetime.web.watch import Watch
 
 
 class OpenScheduler:
@@ -81,7 +82,7 @@ def make_routes(scheduler: Scheduler) -> FastAPI:
         separate_input_output_schemas=False,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.state.scheduler = scheduler
+    app.state.scheduler, app.state.watch = scheduler, Watch(scheduler)
     for kind in (DuetimeError, HTTPException, RequestValidationError, TimeoutError, Exception):
         app.add_exception_handler(kind, answer_error)
     for router in ROUTERS:

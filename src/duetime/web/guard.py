@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -37,6 +38,8 @@ _RAW_HEADERS: Final = [(name.encode(), value.encode()) for name, value in _HEADE
 
 USER_KEY: Final = "duetime.user"
 """Where in the scope of a request its user is."""
+AGAIN_KEY: Final = "duetime.again"
+"""Where in it the function is that tells who that is now, for answers that take long."""
 
 
 class Guard:
@@ -78,7 +81,8 @@ class Guard:
             path = route_path(scope)
             if (request.method, path) not in self._public:
                 await self._prepare()
-                scope[USER_KEY] = await self._known(request, path)
+                scope[AGAIN_KEY] = known = partial(self._known, request, path)
+                scope[USER_KEY] = await known()
         except Exception as error:
             if (problem := problem_of(error)) is None:
                 log.exception("who sends a request cannot be told")

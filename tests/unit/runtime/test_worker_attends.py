@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -17,6 +18,16 @@ NOW = 1_000
 NOTHING = PulseFindings(None, None, None, orphans=False)
 
 
+class Journal:
+    """Notes until when it is to note."""
+
+    def __init__(self) -> None:
+        self.until: int | None = None
+
+    def attend(self, until: int | None) -> None:
+        self.until = until
+
+
 class Services:
     """All services in one, which note what they are told."""
 
@@ -29,6 +40,7 @@ class Services:
         me = cast("Any", self)
         self.worker._dispatcher = self.worker._fetcher = self.worker._firer = self.worker._janitor = me
         self.worker._pulse = me
+        self.worker._outcomes = cast("Any", SimpleNamespace(journal=Journal()))
 
     def hear(self, *, workers: int = 1, newest: int = NOW, **seen: Any) -> list[object]:
         """Take in the answer to a heartbeat and return what is done about it."""
@@ -113,3 +125,9 @@ def test_a_claim_that_is_not_known_is_taken_up_when_two_heartbeats_have_seen_it(
     services, stray = Services(), Token("job", 1, "claim")
     assert services.hear(held=frozenset({stray})) == []
     assert services.hear(held=frozenset({stray})) == [stray]
+
+
+def test_that_someone_watches_reaches_the_journal() -> None:
+    services = Services()
+    services.hear(watched_until=NOW + 5)
+    assert services.worker._outcomes.journal.until == NOW + 5  # type: ignore[attr-defined]

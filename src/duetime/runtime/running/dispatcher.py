@@ -24,6 +24,7 @@ from duetime.model.outcome import (
     succeed,
 )
 from duetime.model.retry import NO_RETRIES
+from duetime.model.states import State
 from duetime.model.text import one_line
 from duetime.model.time import SECOND, Instant
 from duetime.runtime.running.call_outcome import masked_outcome, outcome_of_error, undecodable_outcome
@@ -98,7 +99,9 @@ class Dispatcher:
         run.task = self._loop.create_task(self._run(run), name=claim.task)
         if self._events.subscriptions and self._handlers[claim.task].options.lock is None:
             self._outcomes.events.tell(EventKind.JOB_STARTED, claim, at=now)
-        if unmarked:
+        if not unmarked:
+            self._outcomes.journal.note(claim.job_id, claim.queue, State.RUNNING)
+        else:
             run.unmarked = True
             if self._outcomes.marker.asleep:
                 self._outcomes.marker.wakeup.set()

@@ -19,6 +19,7 @@ from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
 from duetime.runtime.service import DATABASE_DOWN, Service, WorkerContext
 from duetime.runtime.settling.job_log import JobLog
+from duetime.runtime.settling.journal import JournalWriter
 from duetime.runtime.store_clock import monotonic
 
 log = logging.getLogger("duetime.worker")
@@ -165,8 +166,9 @@ class StartMarker(Service):
 
     name = "start marker"
 
-    def __init__(self, context: WorkerContext, runs: Mapping[JobId, Run]) -> None:
+    def __init__(self, context: WorkerContext, runs: Mapping[JobId, Run], journal: JournalWriter) -> None:
         super().__init__(context.store, context.health)
+        self._journal = journal
         self.asleep = True
         """Whether it has to be woken for the next run that is not marked."""
         self._runs = runs
@@ -182,6 +184,7 @@ class StartMarker(Service):
             await self._store.mark_started([run.claim.token for run in lasting], first)
             for run in lasting:
                 run.unmarked = False
+                self._journal.note(run.claim.job_id, run.claim.queue, State.RUNNING)
         self.asleep = not any(run.unmarked for run in self._runs.values())
         return None if self.asleep else _MARK_AFTER / SECOND
 
@@ -273,10 +276,11 @@ class Outcomes:
 
     def __init__(self, context: WorkerContext, events: Events) -> None:
         self.events = WorkerEvents(events, context.identity, context.time)
-        self.settler = Settler(context, on_written=self.events.settled)
+        self.journal = JournalWriter(context)
+        self.settler = Settler(context, on_written=self._written)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
-        self.marker = StartMarker(context, self.runs)
+        self.marker = StartMarker(context, self.runs, self.journal)
         self.output = OutputWriter(context)
         self.failed = 0
         quiet = logging.INFO if context.options.dedicated else logging.DEBUG
@@ -284,7 +288,7 @@ class Outcomes:
 
     def start(self) -> None:
         """Begin to write."""
-        for service in (self.settler, self.marker, self.output):
+        for service in (self.settler, self.marker, self.output, self.journal):
             service.start()
 
     async def stop(self, *, timeout: float) -> None:
@@ -295,6 +299,7 @@ class Outcomes:
             async with asyncio.timeout(timeout):
                 await self.settler.flush()
         await self.settler.stop()
+        await self.journal.stop()
         if unwritten := len(self.settler.tokens()):
             log.error(
                 "the outcome of %s could not be stored before the worker stopped; other workers take over",
@@ -313,11 +318,16 @@ class Outcomes:
             self.failed += settlement.state is State.FAILED
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
+        self.journal.expect(settlement.token, claim.queue)
         if stored:
-            self.events.settled([settlement], frozenset({settlement.token}))
+            self._written([settlement], frozenset({settlement.token}))
         else:
             self.settler.put(settlement, claim)
         if kind is not None:
             self._log.counts[kind] += 1
             if self._log.each or not succeeded or settlement.result_error is not None:
                 self._log.tell(kind, claim, settlement, outcome)
+
+    def _written(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
+        self.journal.settled(batch, accepted)
+        self.events.settled(batch, accepted)

@@ -19,6 +19,7 @@ from duetime.stores.base.protocols import (
     ScheduleStore,
     Store,
     TaskStore,
+    WatchStore,
     WorkerStore,
 )
 from duetime.stores.base.values import (
@@ -84,5 +85,6 @@ __all__ = [
     "Store",
     "StoredLock",
     "TaskStore",
+    "WatchStore",
     "WorkerStore",
 ]

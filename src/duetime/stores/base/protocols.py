@@ -22,6 +22,7 @@ from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted, StoredA
 from duetime.model.stored.copy import RecordKind, WholeRecord
 from duetime.model.stored.credentials import Credential, CredentialId, CredentialKind, NewCredential
 from duetime.model.stored.jobs import StoredAttempt, StoredJob, StoredWorker
+from duetime.model.stored.watched import JobOutline, WatchedWorker
 from duetime.model.time import Instant, Micros
 from duetime.model.worker import Command, CommandId, NewCommand, WorkerId, WorkerInfo, WorkerStats
 from duetime.stores.base.values import (
@@ -299,6 +300,25 @@ class WorkerStore(Protocol):
         ...
 
 
+class WatchStore(Protocol):
+    """For those who watch: what changes, without a search; where no one does, nothing is noted."""
+
+    async def watch(self, known: Sequence[WorkerId], *, lease: Micros) -> list[WatchedWorker]:
+        """Have the living workers note what they do for as long as the lease; return what they, and `known` ones, have noted.
+
+        Those that do not know it are hinted; an answer to `pulse` or `attend` tells them. A worker that works on several
+        stores is named once for each, in the same order every time.
+        """
+        ...
+
+    async def write_journal(self, worker: WorkerId, journal: str) -> None:
+        """Store what a worker has noted in place of what it had noted before, and hint those who watch."""
+
+    async def glance(self, ids: Sequence[JobId], *, newest: int) -> list[JobOutline]:
+        """Return outlines of the jobs that exist, and of the newest ones, each once; cheap however many are stored."""
+        ...
+
+
 class TaskStore(Protocol):
     """The tasks that workers have announced: each is stored once, however many workers know it."""
 
@@ -520,6 +540,7 @@ class AccessStore(Protocol):
 class Store(
     JobStore,
     WorkerStore,
+    WatchStore,
     TaskStore,
     CommandStore,
     ScheduleStore,

@@ -133,6 +133,8 @@ class Pulse:
     """When the last of them was started: another one in the place of one that went is not seen from their number."""
     lease_ends: Instant | None = None
     """When the first lease of the others ends unless it is renewed; it may have passed. `attend` does not look."""
+    watched_until: Instant | None = None
+    """Until when it is to note what it does, because someone watches; it may have passed."""
     sight: PulseFindings | None = None
     """What it has seen, if it was to look for something; `attend` does not look."""
 
@@ -318,7 +320,7 @@ class StoredLock(NamedTuple):
 class Hint(NamedTuple):
     """Something may have changed; hints may be spurious and may be lost."""
 
-    kind: Literal["any", "jobs", "limits", "lock", "worker", "workers", "schedules"]
+    kind: Literal["any", "jobs", "journal", "limits", "lock", "worker", "workers", "schedules"]
     name: str = ""
     """The worker for `worker`, the name of a lock for `lock`, else empty."""
 

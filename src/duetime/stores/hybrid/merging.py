@@ -84,6 +84,7 @@ def merged_pulse(pulses: Sequence[Pulse]) -> Pulse:
         commands=any(pulse.commands for pulse in pulses),
         limited=any(pulse.limited for pulse in pulses),
         lease_ends=_first(pulse.lease_ends for pulse in pulses),
+        watched_until=max((one.watched_until for one in pulses if one.watched_until), default=None),
         sight=_merged_sight(sights) if sights else None,
     )
 

@@ -115,6 +115,7 @@ class HybridStore:
     census = each_verb(Store.census, merging.merged_census)
     due_jobs = each_verb(Store.due_jobs, merging.merged_due_jobs)
     counts = each_verb(Store.counts, merging.added_up)
+    glance = each_verb(Store.glance, merging.joined)
     prune_gates = each_verb(Store.prune_gates, merging.total)
     set_moved = each_verb(Store.set_moved, merging.last)
 
@@ -126,6 +127,8 @@ class HybridStore:
     register = each_verb(Store.register, merging.last)
     pulse = each_verb(Store.pulse, merging.merged_pulse)
     attend = each_verb(Store.attend, merging.merged_pulse)
+    watch = each_verb(Store.watch, merging.joined)
+    write_journal = each_verb(Store.write_journal, merging.last)
     retire = each_verb(Store.retire, merging.last)
     peers = each_verb(Store.peers, merging.merged_peers)
     bury = each_verb(Store.bury, merging.named_once)

@@ -39,10 +39,10 @@ _FOLDER: Final = Path(__file__).parent / "lua"
 _FILES: Final = (
     "key_names", "replies", "indexes", "rows", "unreadable", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
     "settling", "reports", "next_due", "limits", "pulses", "control", "reads", "access", "retention", "schedules", "copying",
-    "locks",
+    "locks", "watching",
 )  # fmt: skip
 """In this order: each uses what stands before it."""
-_APART: Final = frozenset({"limits", "pulses", "retention", "copying", "locks"})
+_APART: Final = frozenset({"limits", "pulses", "retention", "copying", "locks", "watching"})
 """Files whose names no other uses: they are kept apart, since Lua takes no more than 200 names in one place."""
 _MOST_LOADS: Final = 3
 """How often a call loads the functions and is made again, before it gives up: a server may be emptied any time."""

@@ -150,6 +150,7 @@ def _read_pulse(answer: ServerAnswer) -> Pulse:
         cancelling=frozenset(row[0] for row in held if row[3] is not None),
         commands=facts["commands"],
         limited=facts.get("limited", False),
+        watched_until=facts.get("watched_until"),
         workers=facts.get("workers", 0),
         newest=facts.get("newest", 0),
         lease_ends=facts.get("lease_ends"),

@@ -30,6 +30,7 @@ from duetime.stores.sql.schema import (
 )
 from duetime.stores.sql.settling import SqlSettling
 from duetime.stores.sql.statements.loader import Dialect
+from duetime.stores.sql.watching import SqlWatching
 from duetime.stores.sql.workers import SqlWorkers
 
 
@@ -39,6 +40,7 @@ class SqlStore(
     SqlLimits,
     SqlSettling,
     SqlWorkers,
+    SqlWatching,
     SqlSchedules,
     SqlJobControl,
     SqlQueues,

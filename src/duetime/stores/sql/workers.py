@@ -79,7 +79,7 @@ class SqlWorkers(SqlSubject):
         if not renewed:
             [(now,)] = yield Query(self._sql.clock, {})
             return Pulse(alive=False, now=now)
-        now, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
+        now, watched, commands, limited, workers, newest, lease_ends, holds, *seen, orphans = renewed[0]
         held = (yield Query(self._sql.held_by, {"worker": worker})) if holds else []
         due_at, fires_at, resumes_at = map(read_moment, seen)
         return Pulse(
@@ -88,6 +88,7 @@ class SqlWorkers(SqlSubject):
             **_held(held),
             commands=bool(commands),
             limited=bool(limited),
+            watched_until=read_moment(watched),
             workers=workers,
             newest=read_moment(newest) or 0,
             lease_ends=read_moment(lease_ends),
@@ -97,11 +98,12 @@ class SqlWorkers(SqlSubject):
     @read()
     def attend(self, worker: WorkerId) -> Script[Pulse]:
         """Answer as `pulse` does without renewing anything."""
-        [(now, alive, commands)] = yield Query(self._sql.is_alive, {"worker": worker})
+        [(now, alive, commands, watched)] = yield Query(self._sql.is_alive, {"worker": worker})
         if not alive:
             return Pulse(alive=False, now=now)
         held = yield Query(self._sql.held_by, {"worker": worker})
-        return Pulse(alive=True, now=now, **_held(held), commands=bool(commands))
+        until = read_moment(watched)
+        return Pulse(alive=True, now=now, **_held(held), commands=bool(commands), watched_until=until)
 
     @write()
     def retire(self, worker: WorkerId) -> Script[None]:

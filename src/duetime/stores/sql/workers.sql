@@ -47,7 +47,7 @@ UPDATE {workers}
 SET beat_at = {now}, lease_until = {now} + :lease, running = :running, done = :done, failed = :failed,
     loop_lag = :loop_lag, last_error = :last_error, paused_at = :paused_at, paused_reason = :paused_reason
 WHERE id = :worker AND state = 'alive'
-RETURNING beat_at, {commands_wait}, {limits_in_use},
+RETURNING beat_at, watched_until, {commands_wait}, {limits_in_use},
     (SELECT count(*) FROM {workers} AS w WHERE w.state = 'alive'),
     (SELECT max(w.started_at) FROM {workers} AS w WHERE w.state = 'alive'),
     (SELECT min(w.lease_until) FROM {workers} AS w WHERE w.state = 'alive' AND w.id <> :worker),
@@ -58,7 +58,7 @@ RETURNING beat_at, {commands_wait}, {limits_in_use},
     CASE WHEN :orphans = 1 THEN {is_forsaken} ELSE false END
 
 -- name: is_alive
-SELECT {now}, {worker_lives}, {commands_wait}
+SELECT {now}, {worker_lives}, {commands_wait}, (SELECT w.watched_until FROM {workers} AS w WHERE w.id = :worker)
 
 -- name: held_by
 SELECT id, fence, claim_id, cancel_requested_at IS NOT NULL

@@ -69,6 +69,7 @@ _MODULES = (
     "times",
     "turns",
     "wakeups",
+    "watching",
     "withdrawal",
     "workers",
     "writing",
@@ -126,6 +127,7 @@ from duetime.testing.conformance.suite import MakeStore, StoreSuite
 from duetime.testing.conformance.times import TestTime
 from duetime.testing.conformance.turns import TestTurns
 from duetime.testing.conformance.wakeups import TestWakeups
+from duetime.testing.conformance.watching import TestWatching
 from duetime.testing.conformance.withdrawal import TestRewind, TestWithdrawal
 from duetime.testing.conformance.workers import TestPeers, TestPulse
 from duetime.testing.conformance.writing import TestLostAnswers, TestWriteSchedules
@@ -199,6 +201,7 @@ __all__ = [
     "TestTimesToLive",
     "TestTurns",
     "TestWakeups",
+    "TestWatching",
     "TestWithdrawal",
     "TestWriteSchedules",
     "lives",

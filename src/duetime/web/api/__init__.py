@@ -11,6 +11,7 @@ from duetime.web.api import (
     bulk,
     calendar,
     description,
+    events,
     failures,
     health,
     job_changes,
@@ -41,6 +42,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = tuple(
         calendar,
         audit,
         session,
+        events,
         description,
     )
 )

@@ -3,6 +3,7 @@ from __future__ import annotations
 from duetime.model.job import JobId
 from duetime.model.time import MILLISECOND
 from duetime.runtime.running.run import Run
+from duetime.runtime.settling.journal import JournalWriter
 from duetime.runtime.settling.settler import StartMarker
 from tests.unit.runtime.kit import SettlingStore, StillTime, claim, context_of
 
@@ -13,7 +14,8 @@ class Marking:
     def __init__(self) -> None:
         self.store, self.time = SettlingStore(), StillTime()
         self.runs: dict[JobId, Run] = {}
-        self.marker = StartMarker(context_of(self.store, time=self.time), self.runs)
+        context = context_of(self.store, time=self.time)
+        self.marker = StartMarker(context, self.runs, JournalWriter(context))
 
     def start(self, job_id: str, started_at: int, *, unmarked: bool = True) -> None:
         self.runs[job_id] = run = Run(claim(job_id), started_at)

@@ -16,7 +16,7 @@ verb('pulse', FREES, function(asked)
   local facts = {
     alive = true, commands = commands.wait(worker), limited = next_due.limited(),
     workers = redis.call('ZCARD', key('leases')), newest = workers.newest(),
-    lease_ends = workers.first_end(worker),
+    lease_ends = workers.first_end(worker), watched_until = workers.watched_until(worker),
   }
   if asked.wants then
     facts.due_at = next_due.job(asked.wants.queues, set_of(asked.wants.tasks))
@@ -30,5 +30,6 @@ end)
 
 verb('attend', READS, function(asked)
   if not workers.alive(asked.worker) then return reply({alive = false}) end
-  return reply({alive = true, commands = commands.wait(asked.worker)}, held_by(asked.worker))
+  local facts = {alive = true, commands = commands.wait(asked.worker), watched_until = workers.watched_until(asked.worker)}
+  return reply(facts, held_by(asked.worker))
 end)

@@ -85,6 +85,11 @@ function workers.newest()
   return tonumber(redis.call('ZRANGE', key('living'), -1, -1, 'WITHSCORES')[2]) or 0
 end
 
+-- Tell until when a worker is to note what it does.
+function workers.watched_until(id)
+  return tonumber(redis.call('HGET', key('worker', id), 'watched_until') or nil)
+end
+
 verb('retire', FREES, function(asked)
   if workers.alive(asked.worker) then
     end_life(asked.worker, 'stopped', 'the worker stopped before it answered')

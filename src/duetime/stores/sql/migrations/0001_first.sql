@@ -168,7 +168,9 @@ CREATE TABLE {workers} (
     loop_lag bigint NOT NULL DEFAULT 0, -- How long its event loop was last blocked, in microseconds.
     last_error text, -- What last went wrong in the worker itself.
     paused_at bigint, -- Since when it starts no jobs, in microseconds since 1970.
-    paused_reason text -- Why it starts none.
+    paused_reason text, -- Why it starts none.
+    watched_until bigint, -- Until when it notes what it does, because someone watches, in microseconds since 1970.
+    journal text -- What it noted last, as JSON.
 ) {worker_storage};
 
 CREATE TABLE {queues} (

@@ -161,7 +161,9 @@ CREATE TABLE IF NOT EXISTS {workers} (
     loop_lag bigint NOT NULL DEFAULT 0,
     last_error longtext,
     paused_at bigint,
-    paused_reason longtext
+    paused_reason longtext,
+    watched_until bigint,
+    journal longtext
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
 CREATE TABLE IF NOT EXISTS {queues} (
