@@ -36,6 +36,10 @@ CASE WHEN (SELECT 1 {made_by} ORDER BY j.occurrence LIMIT 1 OFFSET :most) IS NUL
 -- The newest that ran of those that were triggered by hand: the index has the id behind its columns.
 (SELECT j.id {made_by} AND j.occurrence IS NULL AND {ran} ORDER BY j.id DESC LIMIT 1)
 
+-- name: reach_unsuccessful
+-- Nothing lists them in the order of their ids: all jobs are looked at.
+SELECT min(r.id), count(*) FROM (SELECT id FROM {jobs} WHERE {on_page} ORDER BY id DESC LIMIT :look_at) AS r
+
 -- name: tables
 -- Name the tables of ours that there are, and tell which of them has the version.
 SELECT table_name, table_name = '{meta}' FROM information_schema.tables
