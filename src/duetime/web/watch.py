@@ -84,7 +84,7 @@ class Change(NamedTuple):
     said: Any
 
 
-class Event(NamedTuple):
+class WatchEvent(NamedTuple):
     """What happened between two looks to things of a kind."""
 
     number: int
@@ -114,7 +114,7 @@ class Watch:
         self._stops: dict[Callable[[], object], None] = {}
         self.heeds_signals = False
         """Whether streams end when the process is told to stop, so that they need not end by themselves."""
-        self._kept: deque[Event] = deque(maxlen=_KEPT)
+        self._kept: deque[WatchEvent] = deque(maxlen=_KEPT)
         self._news = asyncio.Event()
 
     @contextlib.contextmanager
@@ -137,7 +137,7 @@ class Watch:
             if not self._readers:
                 self._end = asyncio.get_running_loop().call_later(_AFTERLIFE, self._task.cancel)
 
-    def since(self, number: int) -> list[Event] | None:
+    def since(self, number: int) -> list[WatchEvent] | None:
         """Return the events after one; `None` when some of them are not kept any more."""
         if number > self.number or self.number - number > len(self._kept):
             return None
@@ -150,7 +150,7 @@ class Watch:
     def publish(self, kind: str, changes: Iterable[Change] = (), **said: Any) -> None:
         """Number an event and pass it to all readers."""
         self.number += 1
-        self._kept.append(Event(self.number, kind, tuple(changes), said))
+        self._kept.append(WatchEvent(self.number, kind, tuple(changes), said))
         self._wake()
 
     def _wake(self) -> None:

@@ -98,7 +98,7 @@ class ThreadRunner:
 def _fulfil(answer: Answer[T], function: Callable[[], T]) -> None:
     try:
         answer.set_result(function())
-    except BaseException as error:  # noqa: BLE001 - the caller that waits for the answer is to see it
+    except BaseException as error:  # noqa: BLE001 - seen by the caller that waits for the answer
         answer.set_exception(error)
 
 

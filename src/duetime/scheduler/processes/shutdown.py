@@ -16,7 +16,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @contextmanager
 def on_stop_signal(call: Callable[[], object]) -> Generator[bool]:
-    """Call a function in the running loop when a signal to stop comes, besides what is done then anyway.
+    """Call a function in the running loop when a signal to stop comes, in addition to what is done then anyway.
 
     Servers wait for open requests before they end a lifespan, so that what keeps a request open would keep them from it.
     Yields whether signals can be noticed here: only in the main thread, and where something handles them.
@@ -34,7 +34,7 @@ def on_stop_signal(call: Callable[[], object]) -> Generator[bool]:
 def _also(
     number: signal.Signals, call: Callable[[], object], loop: asyncio.AbstractEventLoop
 ) -> Callable[[], None] | None:
-    """Have a signal heeded besides its present handler; `None` where there is none, so that it works as before."""
+    """Have a signal heeded before its present handler; `None` where there is none, so that it works as before."""
     handler = signal.getsignal(number)
     if not callable(handler):
         return None

@@ -19,7 +19,7 @@ from duetime.web.answers import plain
 from duetime.web.guard import AGAIN_KEY
 from duetime.web.problems import Problem, documented
 from duetime.web.users import User
-from duetime.web.watch import Event, Watch
+from duetime.web.watch import Watch, WatchEvent
 
 log = logging.getLogger("duetime.web")
 router = APIRouter(tags=["events"])
@@ -178,7 +178,7 @@ class EventStream(Response):
             return self._text("resync", {"reason": "what came since then is not known here"})
         return self._text("open", {})
 
-    def _read(self, event: Event) -> bytes:
+    def _read(self, event: WatchEvent) -> bytes:
         """Return an event as this reader may see it; nothing if there is nothing to see."""
         self._number = event.number
         seen = [change.said for change in event.changes if self._sees(change.queue)]
