@@ -17,12 +17,12 @@ from duetime.runtime.codec.arguments import Arguments
 from duetime.runtime.running.executor import (
     Executor,
     Middleware,
-    ThreadRunner,
     call_through,
     check_middleware,
 )
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.running.run import Run
+from duetime.runtime.running.threads import ThreadRunner
 from tests.unit.runtime.kit import claim
 
 Call = Callable[[], Awaitable[object]]
