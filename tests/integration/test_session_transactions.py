@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 from duetime import Depends, Scheduler, Snooze, State, current_job
-from duetime.errors import JobFailed
+from duetime.errors import ClaimLost, JobFailed
 from tests.integration.callers import of_alchemy
 from tests.integration.kit import until
 
@@ -201,6 +201,34 @@ async def test_one_that_takes_too_long_is_rolled_back(scheduler: Scheduler, engi
         with pytest.raises(JobFailed, match="was open for longer than 1 millisecond"):
             await job.result(timeout=20)
     assert await asyncio.to_thread(effects, engine) == []
+
+
+async def test_a_run_that_has_lost_its_job_writes_nothing(scheduler: Scheduler, engine: sa.Engine) -> None:
+    refused: list[str] = []
+
+    @scheduler.task(name="effect")
+    async def effect() -> None:
+        if current_job().attempt > 1:
+            return
+        await asyncio.to_thread(lose_claims, engine)
+        try:
+            with Session(engine) as session:
+                async with current_job().transaction(tx=session):
+                    session.add(Effect(id=1))
+        except ClaimLost as error:
+            refused.append(str(error))
+            raise
+
+    async with scheduler.worker():
+        await effect.enqueue()
+        await until(lambda: refused, what="a refusal")
+    assert "was given to another worker or is gone" in refused[0]
+    assert await asyncio.to_thread(effects, engine) == []
+
+
+def lose_claims(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE duetime_jobs SET fence = fence + 1"))
 
 
 async def test_a_dependency_commits_with_the_job_and_what_the_handler_returns_is_the_result(
