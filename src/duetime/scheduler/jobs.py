@@ -44,7 +44,7 @@ from duetime.scheduler.failures import FailureGroup, group_failures
 from duetime.scheduler.job_handle import JobHandle
 from duetime.scheduler.lookup import MAX_PAGE, check_limit, find_job, growing_pauses, job_not_found
 from duetime.scheduler.pages import Page, read_cursor, write_cursor
-from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, json_or_text
+from duetime.scheduler.records import AttemptRecord, JobRecord, attempts_of, editable, json_or_text
 from duetime.scheduler.task import Call, EnqueueClient, call_arguments
 from duetime.stores.base import (
     CancelAnswer,
@@ -431,7 +431,7 @@ class Jobs:
         )
         job = await find_job(self._store(), read_id(job_id))
         if expected is not None:
-            if JobRecord.from_stored(job).editable != expected.editable:
+            if editable(JobRecord.from_stored(job)) != editable(expected):
                 raise job_changed(job.id)
             change = _if_as_read(change, job)
         await self._check_deadline(job, change)

@@ -112,12 +112,6 @@ class JobRecord(StoredRecord):
     """How far it has come, as its handler says, from 0 to 1."""
     progress_note: str | None
 
-    @property
-    def editable(self) -> tuple[object, ...]:
-        """What an edit may change of it, and what keeps it from being edited."""
-        times = (self.due_at, self.expires_at)
-        return (self.state, self.attempt, *times, self.queue, self.priority, self.arguments)
-
     @classmethod
     def from_stored(cls, job: StoredJob) -> Self:
         """Read a stored job; what cannot be read is shown as such."""
@@ -135,6 +129,11 @@ class JobRecord(StoredRecord):
             tags=split_tags(job.tags),
             headers={**read_headers(job.headers)},
         )
+
+
+def editable(job: JobRecord) -> tuple[object, ...]:
+    """Return what an edit may change of a job, and what keeps it from being edited."""
+    return (job.state, job.attempt, job.due_at, job.expires_at, job.queue, job.priority, job.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 from fastapi import Header
 
-from duetime.scheduler.records import JobRecord, ScheduleRecord
+from duetime.scheduler.records import JobRecord, ScheduleRecord, editable
 from duetime.web.problems import Problem
 
 IfMatch: TypeAlias = Annotated[
@@ -21,7 +21,7 @@ IfMatch: TypeAlias = Annotated[
 
 def job_etag(job: JobRecord) -> str:
     """Return the ETag of what can be edited of a job."""
-    return f'"{hashlib.sha256(msgspec.json.encode(job.editable)).hexdigest()[:16]}"'
+    return f'"{hashlib.sha256(msgspec.json.encode(editable(job))).hexdigest()[:16]}"'
 
 
 def schedule_etag(schedule: ScheduleRecord) -> str:
