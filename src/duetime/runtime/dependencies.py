@@ -178,10 +178,11 @@ class _Reader:
         try:
             hints = typing.get_type_hints(_written(call), include_extras=True)
         except (NameError, TypeError, AttributeError) as error:
-            self._refuse(
-                f"the annotations of {_name(call)} cannot be resolved: {error}. Import the names at run time, not only "
-                "for type checkers"
-            )
+            whose = _name(call) if self._path else self._owner
+            text = f"the annotations of {whose} cannot be resolved: {error}. Import the names at run time, not only for type checkers"
+            if not self._path:
+                raise InvalidTask(text) from None  # It is no matter of dependencies.
+            self._refuse(text)
         for parameter in parameters:
             if parameter.kind not in _VARIADIC:
                 yield parameter, hints.get(parameter.name, parameter.annotation)
@@ -231,14 +232,14 @@ def _name(call: Any) -> str:
 
 def _written(call: AnyCallable) -> Any:
     """Return the function that was written: of a class its constructor, of an instance what calling it means."""
-    function: Any = inspect.unwrap(call.func if isinstance(call, functools.partial) else call)
+    function: Any = call.func if isinstance(call, functools.partial) else call
     if inspect.isclass(function):
         return function.__init__
     return function if inspect.isroutine(function) else type(function).__call__
 
 
 def _kind(call: AnyCallable) -> Kind:
-    function = _written(call)
+    function = inspect.unwrap(_written(call))
     if inspect.isasyncgenfunction(function):
         return Kind.ASYNC_GENERATOR
     if inspect.isgeneratorfunction(function):

@@ -188,6 +188,13 @@ def test_what_cannot_be_resolved_is_refused(function: Callable[..., Any], why: s
     assert why in str(refused.value)
 
 
+def test_a_task_that_cannot_be_read_is_not_said_to_have_dependencies() -> None:
+    with pytest.raises(
+        InvalidTask, match=r"^the annotations of mail\.send cannot be resolved: name 'Missing'"
+    ):
+        register(unresolved)
+
+
 def test_a_refused_task_is_not_registered(scheduler: Scheduler) -> None:
     with pytest.raises(InvalidTask):
         scheduler.task(name="eat")(eat)
