@@ -67,7 +67,9 @@ class Executor:
 
     def execute(self, run: Run) -> Coroutine[Any, Any, Outcome]:
         """Call the handler of a run and turn whatever happens into an outcome."""
-        handler = prepared(self._handlers[run.claim.task], self._threads)
+        handler = self._handlers[run.claim.task]
+        if handler.around or handler.dependencies is not None:
+            handler = prepared(handler, self._threads)
         run.timeout = handler.options.timeout if run.claim.timeout is None else run.claim.timeout
         if secrets := handler.arguments.secrets:
             run.secrets = secret_texts(run.claim.payload, secrets)

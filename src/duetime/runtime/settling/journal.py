@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from duetime.errors import StoreError
@@ -12,7 +12,7 @@ from duetime.model.job import JobId, Token
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.model.stored.watched import MOST_NOTED, Journal
-from duetime.model.time import Instant
+from duetime.model.time import SECOND, Instant
 from duetime.runtime.service import Service, WorkerContext
 
 _PAUSE: Final = 0.05
@@ -38,8 +38,9 @@ class JournalWriter(Service):
         self._loop = asyncio.get_running_loop()
         self._until: Instant | None = None
         """Until when it is watched; `None` while it is not."""
-        self._notes_until: float | None = self._loop.time() + _FIRST
-        """A new worker notes in any case for a while: it may run jobs before it hears that it is watched."""
+        self.notes = True
+        """Whether it notes at present; a new worker does for a while: it may run jobs before it hears that it is watched."""
+        self._end = self._loop.call_later(_FIRST, self._forget)
         self._total = 0
         self._written = -1
         """How many there were when it last wrote."""
@@ -50,68 +51,66 @@ class JournalWriter(Service):
 
     def attend(self, until: Instant | None) -> None:
         """Note what happens until then; from now on, if it was not watched before."""
-        if until is None or until <= self._time.now():
+        if until is None or (left := until - self._time.now()) <= 0:
             return
         if self._until is None:
             self._written = -1
             self.wakeup.set()
-        self._until, self._notes_until = until, None
+        self._until, self.notes = until, True
+        self._end.cancel()
+        self._end = self._loop.call_later(left / SECOND, self._forget)
 
     def expect(self, token: Token, queue: str) -> None:
-        """Remember to which queue a job belongs whose settlement is about to be written."""
-        if self._notes():
-            self._queues[token] = queue
+        """Remember to which queue a job belongs whose settlement is about to be written; asked only while it notes."""
+        self._queues[token] = queue
 
     def note(self, job_id: JobId, queue: str, state: State) -> None:
         """Note a change that is stored."""
         self._total += 1
-        if self._notes():
-            now = self._loop.time()
-            self._latest.append((now, job_id))
-            self._tallies[queue][state.value] += 1
-            if self._until is not None:
-                self.wakeup.set_after(self._next_at - now)
+        if self.notes:
+            self._note([(job_id, queue, state)])
 
     def settled(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
         """Note the settlements that were accepted."""
-        if not self._notes():
-            self._total += len(accepted)
-            return
-        for change in batch:
-            queue = self._queues.pop(change.token, "")
-            if change.token in accepted:
-                self.note(change.token.job_id, queue, change.state)
+        self._total += len(accepted)
+        if self.notes:
+            queues = [(change, self._queues.pop(change.token, "")) for change in batch]
+            self._note(
+                (change.token.job_id, queue, change.state)
+                for change, queue in queues
+                if change.token in accepted
+            )
 
-    def _notes(self) -> bool:
-        """Whether it notes at present."""
+    def _note(self, changes: Iterable[tuple[JobId, str, State]]) -> None:
+        now = self._loop.time()
+        for job_id, queue, state in changes:
+            self._latest.append((now, job_id))
+            self._tallies[queue][state] += 1
         if self._until is not None:
-            over = self._until < self._time.now()
-        else:
-            over = self._notes_until is not None and self._notes_until < self._loop.time()
-        if over:
-            self._forget()
-        return self._until is not None or self._notes_until is not None
+            self.wakeup.set_after(self._next_at - now)
 
+    @property
     def _owes(self) -> bool:
         """Whether there is something to write."""
-        return self._notes() and self._until is not None and self._written != self._total
+        return self._until is not None and self._written != self._total
 
     def _forget(self) -> None:
-        self._until = self._notes_until = None
+        self._until, self.notes = None, False
         self._latest.clear()
         self._tallies.clear()
         self._queues.clear()
 
     async def round(self) -> float | None:
         """Write what has come since the last round."""
-        if self._owes():
+        if self._owes:
             await self._write()
         return None
 
     async def stop(self) -> None:
         """End, and write what is left."""
         await super().stop()
-        if self._owes():
+        self._end.cancel()
+        if self._owes:
             try:
                 await self._write()
             except StoreError as error:

@@ -9,11 +9,13 @@ import pytest
 from duetime.errors import StoreUnavailable
 from duetime.model.states import State
 from duetime.model.stored.watched import MOST_NOTED, Journal
+from duetime.model.time import SECOND
 from duetime.runtime.settling import journal
 from duetime.runtime.settling.journal import JournalWriter
 from tests.unit.runtime.kit import StillTime, context_of
 
 PATIENCE = 10
+LONG = 60 * SECOND
 
 
 class JournalStore:
@@ -40,6 +42,11 @@ class Noting:
         self.store, self.time = JournalStore(), StillTime()
         self.journal = JournalWriter(context_of(self.store, time=self.time))
 
+    async def ended(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while self.journal.notes:  # noqa: ASYNC110 - a timer of the loop ends it
+                await asyncio.sleep(0)
+
     def note(self, *jobs: str, queue: str = "mail", state: State = State.SUCCEEDED) -> None:
         for job in jobs:
             self.journal.note(job, queue, state)
@@ -59,22 +66,22 @@ async def test_without_a_watch_nothing_is_written(noting: Noting) -> None:
 
 async def test_from_its_start_a_worker_notes_for_those_who_are_about_to_watch(noting: Noting) -> None:
     noting.note("a")
-    noting.journal.attend(1)
+    noting.journal.attend(LONG)
     noting.journal.start()
-    assert await noting.store.next() == Journal(1, {"mail": {"succeeded": 1}}, ["a"], until=1)
+    assert await noting.store.next() == Journal(1, {"mail": {"succeeded": 1}}, ["a"], until=LONG)
     await noting.journal.stop()
 
 
-async def test_later_it_only_counts_until_it_is_watched(
-    noting: Noting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    noting.journal._notes_until = 0.0
+async def test_later_it_only_counts_until_it_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_FIRST", 0.0)
+    noting = Noting()
+    await noting.ended()
     noting.note("a", "b")
-    noting.journal.attend(1)
+    noting.journal.attend(LONG)
     noting.journal.start()
-    assert await noting.store.next() == Journal(2, {}, [], until=1)
+    assert await noting.store.next() == Journal(2, {}, [], until=LONG)
     noting.note("c", state=State.RUNNING)
-    assert await noting.store.next() == Journal(3, {"mail": {"running": 1}}, ["c"], until=1)
+    assert await noting.store.next() == Journal(3, {"mail": {"running": 1}}, ["c"], until=LONG)
     await noting.journal.stop()
 
 
@@ -82,16 +89,23 @@ async def test_when_the_watch_is_over_it_writes_no_more(noting: Noting) -> None:
     noting.journal.attend(1)
     noting.journal.start()
     await noting.store.next()
-    noting.time.instant = 2
+    await noting.ended()
     noting.note("a")
     await noting.journal.stop()
     assert noting.store.written.empty()
+
+
+async def test_a_watch_that_is_over_is_not_taken_up(noting: Noting) -> None:
+    noting.time.instant = 2
     noting.journal.attend(1)
-    assert not noting.journal._notes()
+    noting.journal.start()
+    noting.note("a")
+    await noting.journal.stop()
+    assert noting.store.written.empty()
 
 
 async def test_what_was_noted_last_is_written_when_it_stops(noting: Noting) -> None:
-    noting.journal.attend(1)
+    noting.journal.attend(LONG)
     noting.journal.start()
     await noting.store.next()
     noting.note("a")
@@ -101,7 +115,7 @@ async def test_what_was_noted_last_is_written_when_it_stops(noting: Noting) -> N
 
 async def test_of_very_many_the_last_are_named_and_all_are_counted(noting: Noting) -> None:
     noting.note(*(str(number) for number in range(MOST_NOTED + 5)))
-    noting.journal.attend(1)
+    noting.journal.attend(LONG)
     noting.journal.start()
     written = await noting.store.next()
     assert (written.total, len(written.latest), written.latest[0]) == (MOST_NOTED + 5, MOST_NOTED, "5")
@@ -112,7 +126,7 @@ async def test_of_very_many_the_last_are_named_and_all_are_counted(noting: Notin
 async def test_what_a_look_has_had_time_for_is_named_no_more(
     noting: Noting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    noting.journal.attend(1)
+    noting.journal.attend(LONG)
     noting.journal.start()
     noting.note("a")
     assert (await noting.store.next()).latest == ["a"]
@@ -123,7 +137,7 @@ async def test_what_a_look_has_had_time_for_is_named_no_more(
 
 
 async def test_what_could_not_be_written_is_written_later(noting: Noting) -> None:
-    noting.journal.attend(1)
+    noting.journal.attend(LONG)
     noting.store.errors.append(StoreUnavailable("down"))
     noting.journal.start()
     noting.note("a")
