@@ -130,4 +130,4 @@ def test_a_claim_that_is_not_known_is_taken_up_when_two_heartbeats_have_seen_it(
 def test_that_someone_watches_reaches_the_journal() -> None:
     services = Services()
     services.hear(watched_until=NOW + 5)
-    assert services.worker._outcomes.journal.until == NOW + 5  # type: ignore[attr-defined]
+    assert services.worker._outcomes.journal.until == NOW + 5

@@ -20,14 +20,14 @@ _PAUSE: Final = 0.05
 _BUSY_PAUSE: Final = 0.25
 """The same when there is much to note."""
 _MUCH: Final = 10
-_FIRST: Final = 5.0
-"""For how many seconds a new worker notes what it does without being watched."""
 _KEPT: Final = 2.0
 """For how many seconds a job stays in what is written, so that those who look seldom miss none."""
 
+_LONG_AGO: Final = 0.0
+
 
 class JournalWriter(Service):
-    """Counts what becomes of the jobs of this worker and, while it is watched, writes it down."""
+    """Counts and names what becomes of the jobs of this worker and, while it is watched, writes it down."""
 
     name = "journal"
 
@@ -36,16 +36,15 @@ class JournalWriter(Service):
         self._identity = context.identity
         self._time = context.time
         self._loop = asyncio.get_running_loop()
-        self._until: Instant | None = None
+        self.until: Instant | None = None
         """Until when it is watched; `None` while it is not."""
-        self.notes = True
-        """Whether it notes at present; a new worker does for a while: it may run jobs before it hears that it is watched."""
-        self._end = self._loop.call_later(_FIRST, self._forget)
+        self._end: asyncio.TimerHandle | None = None
         self._total = 0
         self._written = -1
         """How many there were when it last wrote."""
         self._next_at = 0.0
         self._latest: deque[tuple[float, JobId]] = deque(maxlen=MOST_NOTED)
+        """Kept while it is not watched, too: it may run jobs before it hears of those who watch."""
         self._tallies: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._queues: dict[Token, str] = {}
 
@@ -53,27 +52,31 @@ class JournalWriter(Service):
         """Note what happens until then; from now on, if it was not watched before."""
         if until is None or (left := until - self._time.now()) <= 0:
             return
-        if self._until is None:
+        if self.until is None:
             self._written = -1
             self.wakeup.set()
-        self._until, self.notes = until, True
-        self._end.cancel()
-        self._end = self._loop.call_later(left / SECOND, self._forget)
+        else:
+            self._cancel_end()
+        self.until, self._end = until, self._loop.call_later(left / SECOND, self._forget)
 
     def expect(self, token: Token, queue: str) -> None:
-        """Remember to which queue a job belongs whose settlement is about to be written; asked only while it notes."""
+        """Remember to which queue a job belongs whose settlement is about to be written; asked only while it is watched."""
         self._queues[token] = queue
 
     def note(self, job_id: JobId, queue: str, state: State) -> None:
         """Note a change that is stored."""
         self._total += 1
-        if self.notes:
+        if self.until is None:
+            self._latest.append((_LONG_AGO, job_id))
+        else:
             self._note([(job_id, queue, state)])
 
     def settled(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
         """Note the settlements that were accepted."""
         self._total += len(accepted)
-        if self.notes:
+        if self.until is None:
+            self._latest.extend([(_LONG_AGO, one.token.job_id) for one in batch if one.token in accepted])
+        else:
             queues = [(change, self._queues.pop(change.token, "")) for change in batch]
             self._note(
                 (change.token.job_id, queue, change.state)
@@ -86,17 +89,19 @@ class JournalWriter(Service):
         for job_id, queue, state in changes:
             self._latest.append((now, job_id))
             self._tallies[queue][state] += 1
-        if self._until is not None:
-            self.wakeup.set_after(self._next_at - now)
+        self.wakeup.set_after(self._next_at - now)
 
     @property
     def _owes(self) -> bool:
         """Whether there is something to write."""
-        return self._until is not None and self._written != self._total
+        return self.until is not None and self._written != self._total
+
+    def _cancel_end(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
 
     def _forget(self) -> None:
-        self._until, self.notes = None, False
-        self._latest.clear()
+        self.until = self._end = None
         self._tallies.clear()
         self._queues.clear()
 
@@ -109,7 +114,7 @@ class JournalWriter(Service):
     async def stop(self) -> None:
         """End, and write what is left."""
         await super().stop()
-        self._end.cancel()
+        self._cancel_end()
         if self._owes:
             try:
                 await self._write()
@@ -122,7 +127,7 @@ class JournalWriter(Service):
             self._latest.popleft()
         latest = [job_id for _, job_id in self._latest]
         total = self._total
-        journal = Journal(total, self._tallies, latest, self._until or 0)
+        journal = Journal(total, self._tallies, latest, self.until or 0)
         await self._store.write_journal(self._identity.info.id, journal.text())
         self._written = total
         self._next_at = self._loop.time() + (_PAUSE if new < _MUCH else _BUSY_PAUSE)

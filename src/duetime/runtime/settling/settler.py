@@ -318,7 +318,7 @@ class Outcomes:
             self.failed += settlement.state is State.FAILED
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
-        if self.journal.notes:
+        if self.journal.until is not None:
             self.journal.expect(settlement.token, claim.queue)
         if stored:
             self._written([settlement], frozenset({settlement.token}))

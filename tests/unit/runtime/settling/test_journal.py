@@ -44,7 +44,7 @@ class Noting:
 
     async def ended(self) -> None:
         async with asyncio.timeout(PATIENCE):
-            while self.journal.notes:  # noqa: ASYNC110 - a timer of the loop ends it
+            while self.journal.until is not None:  # noqa: ASYNC110 - a timer of the loop ends it
                 await asyncio.sleep(0)
 
     def note(self, *jobs: str, queue: str = "mail", state: State = State.SUCCEEDED) -> None:
@@ -64,22 +64,11 @@ async def test_without_a_watch_nothing_is_written(noting: Noting) -> None:
     assert noting.store.written.empty()
 
 
-async def test_from_its_start_a_worker_notes_for_those_who_are_about_to_watch(noting: Noting) -> None:
-    noting.note("a")
-    noting.journal.attend(LONG)
-    noting.journal.start()
-    assert await noting.store.next() == Journal(1, {"mail": {"succeeded": 1}}, ["a"], until=LONG)
-    await noting.journal.stop()
-
-
-async def test_later_it_only_counts_until_it_is_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal, "_FIRST", 0.0)
-    noting = Noting()
-    await noting.ended()
+async def test_before_it_is_watched_it_counts_and_names_jobs(noting: Noting) -> None:
     noting.note("a", "b")
     noting.journal.attend(LONG)
     noting.journal.start()
-    assert await noting.store.next() == Journal(2, {}, [], until=LONG)
+    assert await noting.store.next() == Journal(2, {}, ["a", "b"], until=LONG)
     noting.note("c", state=State.RUNNING)
     assert await noting.store.next() == Journal(3, {"mail": {"running": 1}}, ["c"], until=LONG)
     await noting.journal.stop()
@@ -114,8 +103,8 @@ async def test_what_was_noted_last_is_written_when_it_stops(noting: Noting) -> N
 
 
 async def test_of_very_many_the_last_are_named_and_all_are_counted(noting: Noting) -> None:
-    noting.note(*(str(number) for number in range(MOST_NOTED + 5)))
     noting.journal.attend(LONG)
+    noting.note(*(str(number) for number in range(MOST_NOTED + 5)))
     noting.journal.start()
     written = await noting.store.next()
     assert (written.total, len(written.latest), written.latest[0]) == (MOST_NOTED + 5, MOST_NOTED, "5")
