@@ -19,7 +19,9 @@ from duetime.runtime.events import Events, WorkerEvents
 from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
 from duetime.runtime.service import DATABASE_DOWN, Service, WorkerContext
 from duetime.runtime.settling.job_log import JobLog
+from duetime.runtime.settling.statistics import RunStatistics
 from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -271,9 +273,10 @@ class OutputWriter(Service):
 class Outcomes:
     """The services that write what becomes of jobs, and the log and the events that tell of it."""
 
-    def __init__(self, context: WorkerContext, events: Events) -> None:
+    def __init__(self, context: WorkerContext, events: Events, *, statistics_store: Store) -> None:
         self.events = WorkerEvents(events, context.identity, context.time)
-        self.settler = Settler(context, on_written=self.events.settled)
+        self.settler = Settler(context, on_written=self._written)
+        self.statistics = RunStatistics(context, statistics_store)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
         self.marker = StartMarker(context, self.runs)
@@ -284,7 +287,7 @@ class Outcomes:
 
     def start(self) -> None:
         """Begin to write."""
-        for service in (self.settler, self.marker, self.output):
+        for service in (self.settler, self.marker, self.output, self.statistics):
             service.start()
 
     async def stop(self, *, timeout: float) -> None:
@@ -295,6 +298,7 @@ class Outcomes:
             async with asyncio.timeout(timeout):
                 await self.settler.flush()
         await self.settler.stop()
+        await self.statistics.stop()
         if unwritten := len(self.settler.tokens()):
             log.error(
                 "the outcome of %s could not be stored before the worker stopped; other workers take over",
@@ -314,10 +318,16 @@ class Outcomes:
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
         if stored:
+            self.statistics.count(claim, settlement)
             self.events.settled([settlement], frozenset({settlement.token}))
         else:
+            self.statistics.expect(claim)
             self.settler.put(settlement, claim)
         if kind is not None:
             self._log.counts[kind] += 1
             if self._log.each or not succeeded or settlement.result_error is not None:
                 self._log.tell(kind, claim, settlement, outcome)
+
+    def _written(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
+        self.statistics.written(batch, accepted)
+        self.events.settled(batch, accepted)

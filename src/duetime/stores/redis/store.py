@@ -27,6 +27,7 @@ from duetime.stores.redis.locks import RedisLocks
 from duetime.stores.redis.reads import RedisReads
 from duetime.stores.redis.runs import RedisRuns
 from duetime.stores.redis.schedules import RedisSchedules
+from duetime.stores.redis.statistics import RedisStatistics
 from duetime.stores.redis.workers import RedisWorkers
 
 log = logging.getLogger("duetime.store")
@@ -40,7 +41,15 @@ _KEYS_PER_CALL: Final = 1_000
 
 
 class RedisStore(
-    RedisSchedules, RedisRuns, RedisWorkers, RedisControl, RedisReads, RedisCopying, RedisLocks, RedisAccess
+    RedisSchedules,
+    RedisRuns,
+    RedisWorkers,
+    RedisControl,
+    RedisReads,
+    RedisCopying,
+    RedisLocks,
+    RedisAccess,
+    RedisStatistics,
 ):
     """A store on a Redis server, a group of them, or a cluster."""
 

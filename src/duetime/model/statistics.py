@@ -1,0 +1,268 @@
+"""Figures over time: what became of runs, and how long they waited and took, as sums that can be added up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+from duetime.model.job import Claim
+from duetime.model.outcome import SNOOZED, Settlement
+from duetime.model.states import State
+from duetime.model.time import DAY, HOUR, MINUTE, Instant, Micros
+
+Histogram: TypeAlias = dict[int, int]
+"""How many durations fell into each bucket, and under `TOTAL` how long they were together, in microseconds."""
+TOTAL: Final = -1
+ERROR: Final = 1 / 16
+"""How far a percentile may be from the true one, as a part of it."""
+_STEPS: Final = 8
+"""How many buckets there are from one power of two to the next; below twice as many microseconds each has its own."""
+_OWN_WORDS: Final = frozenset({SNOOZED, "interrupted", "lost"})
+"""What became of tries that did not end their job and are no failures."""
+
+
+def tally(histogram: Histogram, duration: Micros) -> None:
+    """Count a duration; one that a clock which was set back makes negative counts as none."""
+    if duration < 2 * _STEPS:
+        bucket = duration = max(duration, 0)
+    else:
+        shift = duration.bit_length() - 4
+        bucket = _STEPS * shift + (duration >> shift)
+    histogram[bucket] = histogram.get(bucket, 0) + 1
+    histogram[TOTAL] = histogram.get(TOTAL, 0) + duration
+
+
+def middle(bucket: int) -> Micros:
+    """Return the duration that a bucket stands for."""
+    if bucket < 2 * _STEPS:
+        return bucket
+    shift = bucket // _STEPS - 1
+    return ((_STEPS + bucket % _STEPS) << shift) + (1 << shift) // 2
+
+
+def size(histogram: Histogram) -> int:
+    """Return how many durations were counted."""
+    return sum(count for bucket, count in histogram.items() if bucket >= 0)
+
+
+def percentile(histogram: Histogram, share: float) -> Micros | None:
+    """Return the duration that this share of all does not exceed, give or take `ERROR`; `None` if there are none."""
+    left, bucket = share * size(histogram), None
+    for bucket in sorted(key for key in histogram if key >= 0):
+        left -= histogram[bucket]
+        if left <= 0:
+            break
+    return None if bucket is None else middle(bucket)
+
+
+@dataclass(slots=True)
+class Sums:
+    """What became of runs, and how long they waited, took, and were late."""
+
+    outcomes: dict[str, int] = field(default_factory=dict[str, int])
+    """How many jobs succeeded, failed, were cancelled or skipped, and how many tries ended otherwise."""
+    wait: Histogram = field(default_factory=Histogram)
+    """From the time a run was due to its start."""
+    run: Histogram = field(default_factory=Histogram)
+    """From its start to its end."""
+    lateness: Histogram = field(default_factory=Histogram)
+    """From the occurrence of a schedule to the start."""
+
+    def plus(self, other: Sums) -> None:
+        """Take in what others have counted."""
+        for mine, theirs in zip(self.values(), other.values(), strict=True):
+            for key, count in theirs.items():
+                mine[key] = mine.get(key, 0) + count
+
+    def values(self) -> tuple[dict[Any, int], ...]:
+        """Return what is stored."""
+        return self.outcomes, self.wait, self.run, self.lateness
+
+    @classmethod
+    def of(cls, stored: Sequence[Mapping[str, int]]) -> Sums:
+        """Read what was stored; raises `ValueError` if it cannot be read."""
+        outcomes, *histograms = [{key: int(count) for key, count in part.items()} for part in stored]
+        return cls(outcomes, *({int(bucket): count for bucket, count in each.items()} for each in histograms))
+
+
+def word_of(change: Settlement) -> str | None:
+    """Return what is counted of a change: the final state of the job, or how a try ended; `None`: the claim was given back."""
+    if change.state is not State.PENDING:
+        return change.state.value
+    if change.attempt is None or change.attempt in _OWN_WORDS:
+        return change.attempt
+    return "retried"
+
+
+class Grain(StrEnum):
+    """How long the stretches of time are whose sums are kept."""
+
+    MINUTE = "m"
+    HOUR = "h"
+    DAY = "d"
+
+
+LENGTH: Final[Mapping[Grain, Micros]] = {Grain.MINUTE: MINUTE, Grain.HOUR: HOUR, Grain.DAY: DAY}
+KEPT: Final[Mapping[Grain, Micros]] = {Grain.MINUTE: 2 * DAY, Grain.HOUR: 15 * DAY, Grain.DAY: 400 * DAY}
+PART: Final = "p"
+"""The grain of what a worker has written and no one has merged yet."""
+MERGED: Final = "o"
+"""The grain of a part whose sums are in rows; it stays for a while, so that no late repetition adds it again."""
+_REPEATABLE: Final[Micros] = 10 * MINUTE
+
+
+class Kind(StrEnum):
+    """Of what sums are kept."""
+
+    ALL = "all"
+    TASK = "task"
+    QUEUE = "queue"
+    SCHEDULE = "schedule"
+
+
+class SumsKey(NamedTuple):
+    """Whose sums, and of which time."""
+
+    kind: str
+    grain: str
+    name: str
+    start: Instant
+
+    @property
+    def id(self) -> str:
+        """What the sums are stored under: those of one thing lie next to each other, in order of time."""
+        return f"{self.kind}|{self.grain}|{self.name}|{self.start:016}"
+
+
+def statistics_end(now: Instant) -> dict[str, Instant]:
+    """Return what is not kept any longer: of each grain, what begins before this."""
+    before = {grain.value: now - kept for grain, kept in KEPT.items()}
+    return before | {PART: before[Grain.MINUTE], MERGED: now - _REPEATABLE}
+
+
+class StatisticsRow(NamedTuple):
+    """Sums as they are stored, or a part."""
+
+    id: str
+    kind: str
+    grain: str
+    name: str
+    start: Instant
+    body: str
+    """JSON."""
+
+
+class StatisticsParts(NamedTuple):
+    """Parts that wait to be merged, oldest first."""
+
+    folds: int
+    """How often parts were merged before."""
+    bodies: Mapping[str, str]
+
+
+class StoredStatistics(NamedTuple):
+    """What is stored of some things, and all parts, each at the same moment."""
+
+    rows: Sequence[tuple[str, str]]
+    """Ids and bodies."""
+    parts: Sequence[str]
+
+
+class CellKey(NamedTuple):
+    """What is summed up together in a worker: runs that ended in a minute, of one task, queue and schedule."""
+
+    minute: Instant
+    task: str
+    queue: str
+    schedule: str | None
+
+    def sums_keys(self, grains: Iterable[Grain] = Grain) -> Iterator[SumsKey]:
+        """Yield the keys of the sums that a cell belongs to; there are no minutes of schedules."""
+        things = {Kind.ALL: "", Kind.TASK: self.task, Kind.QUEUE: self.queue, Kind.SCHEDULE: self.schedule}
+        for grain in grains:
+            start = self.minute - self.minute % LENGTH[grain]
+            for kind, name in things.items():
+                if name is not None and (kind, grain) != (Kind.SCHEDULE, Grain.MINUTE):
+                    yield SumsKey(kind.value, grain.value, name, start)
+
+
+Cells: TypeAlias = dict[CellKey, Sums]
+
+
+def count_run(cells: Cells, claim: Claim, change: Settlement) -> None:
+    """Count what became of a claim, in the minute in which it ended."""
+    ended_at = change.finished_at or change.ended_at
+    word = word_of(change)
+    if ended_at is None or word is None:
+        return
+    # A plain tuple is equal to the key, and found sooner than one is made.
+    key: Any = (ended_at - ended_at % MINUTE, claim.task, claim.queue, claim.schedule)
+    sums = cells.get(key)
+    if sums is None:
+        sums = cells[CellKey(*key)] = Sums()
+    sums.outcomes[word] = sums.outcomes.get(word, 0) + 1
+    if (started_at := change.started_at) is not None:
+        tally(sums.wait, started_at - claim.due_at)
+        tally(sums.run, ended_at - started_at)
+        if claim.occurrence is not None and claim.attempt == 1:
+            tally(sums.lateness, started_at - claim.occurrence)
+
+
+def write_cells(cells: Iterable[tuple[CellKey, Sums]]) -> str:
+    """Return a part as it is stored."""
+    return json.dumps([(*key, *sums.values()) for key, sums in cells], separators=(",", ":"))
+
+
+def read_cells(body: str) -> list[tuple[CellKey, Sums]]:
+    """Read a part; none of one that a later version wrote, or that was edited by hand."""
+    try:
+        found = cast("list[Any]", json.loads(body))
+        return [(_cell_key(*cell[:4]), Sums.of(cell[4:])) for cell in found]
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return []
+
+
+def _cell_key(minute: int, task: str, queue: str, schedule: str | None) -> CellKey:
+    if not all(isinstance(name, str) for name in (task, queue, schedule or "")):
+        raise TypeError("a name is no text")
+    return CellKey(int(minute), task, queue, schedule)
+
+
+def write_sums(sums: Sums) -> str:
+    """Return sums as they are stored."""
+    return json.dumps(sums.values(), separators=(",", ":"))
+
+
+def read_sums(body: str) -> Sums:
+    """Read sums; nothing of those that a later version wrote, or that were edited by hand."""
+    try:
+        return Sums.of(json.loads(body))
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return Sums()
+
+
+def merged(bodies: Iterable[str]) -> dict[SumsKey, Sums]:
+    """Add parts up, for each thing and each stretch of time."""
+    found: dict[SumsKey, Sums] = {}
+    for body in bodies:
+        for cell, sums in read_cells(body):
+            for key in cell.sums_keys():
+                found.setdefault(key, Sums()).plus(sums)
+    return found
+
+
+def sums_by_start(stored: StoredStatistics, kind: Kind, grain: Grain, name: str) -> dict[Instant, Sums]:
+    """Return the sums of one thing by the start of each stretch of time, with what is not merged yet."""
+    prefix, found = SumsKey(kind, grain, name, 0).id[:-16], dict[Instant, Sums]()
+    for row_id, body in stored.rows:
+        if row_id.startswith(prefix) and (start := row_id.removeprefix(prefix)).isdecimal():
+            found.setdefault(int(start), Sums()).plus(read_sums(body))
+    for body in stored.parts:
+        for cell, sums in read_cells(body):
+            for key in cell.sums_keys((grain,)):
+                if (key.kind, key.name) == (kind, name):
+                    found.setdefault(key.start, Sums()).plus(sums)
+    return found
