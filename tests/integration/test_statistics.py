@@ -12,6 +12,7 @@ from hypothesis import Phase, given, settings, strategies as st
 
 from duetime import Cancel, Scheduler, Snooze, current_job, fixed
 from duetime.model.statistics import Grain, Kind, Sums, SumsKey, sums_by_start, tally
+from duetime.model.task import JobOptionValues
 from duetime.runtime.settling.statistics import fold
 from duetime.stores.base import JobFilter, Store
 from tests.integration.kit import until
@@ -55,10 +56,12 @@ async def enqueue(scheduler: Scheduler, some: Iterable[Life]) -> list[str]:
     """Enqueue jobs; those that are cancelled never come to a worker."""
     ids: list[str] = []
     for way, task, queue in some:
-        options = {"delay": 3600} if way == "is cancelled" else {}
+        options: JobOptionValues = {"delay": 3600} if way == "is cancelled" else {}
         # It has expired when it comes to a worker.
-        options |= {"expires": 0} if way == "expires" else {}
-        job = await scheduler.enqueue_by_name(task, {"way": way}, queue=queue, **options)
+        if way == "expires":
+            options = {"expires": 0}
+        options["queue"] = queue
+        job = await scheduler.enqueue_by_name(task, {"way": way}, **options)
         if way == "is cancelled":
             await scheduler.jobs.cancel(job.id)
         ids.append(job.id)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
-from duetime.model.job import Claim
+from duetime.model.job import Claim, NewJob
 from duetime.model.outcome import SNOOZED, Settlement
 from duetime.model.states import State
 from duetime.model.time import DAY, HOUR, MINUTE, Instant, Micros
@@ -20,13 +21,14 @@ ERROR: Final = 1 / 16
 """How far a percentile may be from the true one, as a part of it."""
 _STEPS: Final = 8
 """How many buckets there are from one power of two to the next; below twice as many microseconds each has its own."""
+_EXACT: Final = 2 * _STEPS
 _OWN_WORDS: Final = frozenset({SNOOZED, "interrupted", "lost"})
 """What became of tries that did not end their job and are no failures."""
 
 
 def tally(histogram: Histogram, duration: Micros) -> None:
     """Count a duration; one that a clock which was set back makes negative counts as none."""
-    if duration < 2 * _STEPS:
+    if duration < _EXACT:
         bucket = duration = max(duration, 0)
     else:
         shift = duration.bit_length() - 4
@@ -37,7 +39,7 @@ def tally(histogram: Histogram, duration: Micros) -> None:
 
 def middle(bucket: int) -> Micros:
     """Return the duration that a bucket stands for."""
-    if bucket < 2 * _STEPS:
+    if bucket < _EXACT:
         return bucket
     shift = bucket // _STEPS - 1
     return ((_STEPS + bucket % _STEPS) << shift) + (1 << shift) // 2
@@ -192,23 +194,48 @@ class CellKey(NamedTuple):
 Cells: TypeAlias = dict[CellKey, Sums]
 
 
-def count_run(cells: Cells, claim: Claim, change: Settlement) -> None:
-    """Count what became of a claim, in the minute in which it ended."""
-    ended_at = change.finished_at or change.ended_at
-    word = word_of(change)
-    if ended_at is None or word is None:
-        return
-    # A plain tuple is equal to the key, and found sooner than one is made.
-    key: Any = (ended_at - ended_at % MINUTE, claim.task, claim.queue, claim.schedule)
-    sums = cells.get(key)
-    if sums is None:
-        sums = cells[CellKey(*key)] = Sums()
-    sums.outcomes[word] = sums.outcomes.get(word, 0) + 1
-    if (started_at := change.started_at) is not None:
-        tally(sums.wait, started_at - claim.due_at)
-        tally(sums.run, ended_at - started_at)
+def count_runs(cells: Cells, runs: Iterable[tuple[Claim, Settlement]]) -> None:
+    """Count what became of claims, in the minutes in which they ended."""
+    last: tuple[object, ...] = ()
+    sums = Sums()
+    # This comes with every run: most are like the one before, so that little is looked up, and nothing is called.
+    for claim, change in runs:
+        ended_at = change.finished_at or change.ended_at
+        word = "succeeded" if change.state is State.SUCCEEDED else word_of(change)
+        if ended_at is None or word is None:
+            continue
+        key = (ended_at // MINUTE, claim.task, claim.queue, claim.schedule)
+        if key != last:
+            last, sums = key, _sums_of(cells, CellKey(key[0] * MINUTE, *key[1:]))
+        sums.outcomes[word] += 1
+        if (started_at := change.started_at) is None:
+            continue
+        wait, run = started_at - claim.due_at, ended_at - started_at
+        if wait < _EXACT or run < _EXACT:
+            tally(sums.wait, wait)
+            tally(sums.run, run)
+        else:
+            shift = wait.bit_length() - 4
+            sums.wait[_STEPS * shift + (wait >> shift)] += 1
+            sums.wait[TOTAL] += wait
+            shift = run.bit_length() - 4
+            sums.run[_STEPS * shift + (run >> shift)] += 1
+            sums.run[TOTAL] += run
         if claim.occurrence is not None and claim.attempt == 1:
             tally(sums.lateness, started_at - claim.occurrence)
+
+
+def count_skipped(cells: Cells, job: NewJob, *, now: Instant) -> None:
+    """Count occurrences that were recorded without a run."""
+    key = CellKey(now - now % MINUTE, job.task, job.queue, job.schedule)
+    _sums_of(cells, key).outcomes[State.SKIPPED.value] += job.span_count
+
+
+def _sums_of(cells: Cells, key: CellKey) -> Sums:
+    found = cells.get(key)
+    if found is None:
+        found = cells[key] = Sums(*(defaultdict[Any, int](int) for _ in range(4)))
+    return found
 
 
 def write_cells(cells: Iterable[tuple[CellKey, Sums]]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from duetime.errors import StoreError
 from duetime.model.events import EventKind, kind_of
@@ -276,6 +276,8 @@ class Outcomes:
     def __init__(self, context: WorkerContext, events: Events, *, statistics_store: Store) -> None:
         self.events = WorkerEvents(events, context.identity, context.time)
         self.settler = Settler(context, on_written=self._written)
+        self._claims: list[Claim] = []
+        """Those whose settlements are to be written, in the same order."""
         self.statistics = RunStatistics(context, statistics_store)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
@@ -318,10 +320,10 @@ class Outcomes:
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
         if stored:
-            self.statistics.count(claim, settlement)
+            self.statistics.count([(claim, settlement)])
             self.events.settled([settlement], frozenset({settlement.token}))
         else:
-            self.statistics.expect(claim)
+            self._claims.append(claim)
             self.settler.put(settlement, claim)
         if kind is not None:
             self._log.counts[kind] += 1
@@ -329,5 +331,9 @@ class Outcomes:
                 self._log.tell(kind, claim, settlement, outcome)
 
     def _written(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
-        self.statistics.written(batch, accepted)
+        claims, self._claims = self._claims[: len(batch)], self._claims[len(batch) :]
+        runs: Iterable[tuple[Claim, Settlement]] = zip(claims, batch, strict=True)
+        if len(accepted) < len(batch):
+            runs = [(claim, change) for claim, change in runs if change.token in accepted]
+        self.statistics.count(runs)
         self.events.settled(batch, accepted)

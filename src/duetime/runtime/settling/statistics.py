@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from duetime.errors import StoreError
 from duetime.model.ids import new_job_id
-from duetime.model.job import Claim, NewJob, Token
+from duetime.model.job import Claim, NewJob
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.model.statistics import (
@@ -18,13 +17,14 @@ from duetime.model.statistics import (
     Cells,
     StatisticsRow,
     Sums,
-    count_run,
+    count_runs,
+    count_skipped,
     merged,
     read_sums,
     write_cells,
     write_sums,
 )
-from duetime.model.time import MINUTE, SECOND
+from duetime.model.time import SECOND
 from duetime.runtime.service import Service, WorkerContext
 from duetime.stores.base import Store
 
@@ -45,40 +45,22 @@ class RunStatistics(Service):
         super().__init__(store, context.health)
         self._context = context
         self._pause = context.options.lease / 3 / SECOND
-        self._awaited: deque[Claim] = deque()
         self._cells: Cells = {}
         self._unwritten: list[StatisticsRow] = []
         self._asleep = True
         self.on_written: Callable[[], object] = lambda: None
         """Called when there is something new to merge."""
 
-    def expect(self, claim: Claim) -> None:
-        """Take note of a claim whose settlement is written next."""
-        self._awaited.append(claim)
-
-    def written(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
-        """Count what the store has accepted of settlements, which come in the order in which they were expected."""
-        take, cells = self._awaited.popleft, self._cells
-        all_accepted = len(accepted) == len(batch)
-        for change in batch:
-            claim = take()
-            if all_accepted or change.token in accepted:
-                count_run(cells, claim, change)
-        self._wake()
-
-    def count(self, claim: Claim, change: Settlement) -> None:
-        """Count what is stored already."""
-        count_run(self._cells, claim, change)
+    def count(self, runs: Iterable[tuple[Claim, Settlement]]) -> None:
+        """Count what the store has accepted."""
+        count_runs(self._cells, runs)
         self._wake()
 
     def skipped(self, jobs: Iterable[NewJob]) -> None:
-        """Count occurrences that were recorded without a run."""
-        now = self._context.time.now()
+        """Count the occurrences among new jobs that were recorded without a run."""
         for job in jobs:
             if job.state is State.SKIPPED:
-                key = CellKey(now - now % MINUTE, job.task, job.queue, job.schedule)
-                outcomes = self._cells.setdefault(key, Sums()).outcomes
-                outcomes["skipped"] = outcomes.get("skipped", 0) + job.span_count
+                count_skipped(self._cells, job, now=self._context.time.now())
         self._wake()
 
     async def round(self) -> float | None:

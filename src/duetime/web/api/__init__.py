@@ -20,6 +20,7 @@ from duetime.web.api import (
     schedule_changes,
     schedules,
     session,
+    stats,
     tasks,
     workers,
 )
@@ -37,6 +38,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = tuple(
         workers,
         tasks,
         failures,
+        stats,
         locks,
         calendar,
         audit,
