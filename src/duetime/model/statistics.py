@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -84,10 +85,23 @@ class Sums:
         return self.outcomes, self.wait, self.run, self.lateness
 
     @classmethod
-    def of(cls, stored: Sequence[Mapping[str, int]]) -> Sums:
-        """Read what was stored; raises `ValueError` if it cannot be read."""
-        outcomes, *histograms = [{key: int(count) for key, count in part.items()} for part in stored]
-        return cls(outcomes, *({int(bucket): count for bucket, count in each.items()} for each in histograms))
+    def of(cls, stored: object) -> Sums:
+        """Read what was stored; raises `ValueError`, `TypeError` or `AttributeError` if it cannot be read."""
+        outcomes, *histograms = _checked(stored)
+        return cls(dict(outcomes), *map(_with_numbers, histograms))
+
+
+def _checked(stored: object) -> list[dict[str, int]]:
+    """Return counts of four things; raises if it is something else that was stored."""
+    found = cast("list[dict[str, int]]", stored)
+    # To add them up is the quickest way to see that all are numbers.
+    if len([sum(part.values()) for part in found]) != len(Sums.__slots__):
+        raise ValueError("these are no sums")
+    return found
+
+
+def _with_numbers(histogram: Mapping[str, int]) -> Histogram:
+    return {int(bucket): count for bucket, count in histogram.items() if bucket.removeprefix("-").isdecimal()}
 
 
 def word_of(change: Settlement) -> str | None:
@@ -114,6 +128,9 @@ PART: Final = "p"
 MERGED: Final = "o"
 """The grain of a part whose sums are in rows; it stays for a while, so that no late repetition adds it again."""
 _REPEATABLE: Final[Micros] = 10 * MINUTE
+
+
+_UNREADABLE: Final = (ValueError, TypeError, AttributeError, RecursionError)
 
 
 class Kind(StrEnum):
@@ -248,7 +265,7 @@ def read_cells(body: str) -> list[tuple[CellKey, Sums]]:
     try:
         found = cast("list[Any]", json.loads(body))
         return [(_cell_key(*cell[:4]), Sums.of(cell[4:])) for cell in found]
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except _UNREADABLE:
         return []
 
 
@@ -267,7 +284,7 @@ def read_sums(body: str) -> Sums:
     """Read sums; nothing of those that a later version wrote, or that were edited by hand."""
     try:
         return Sums.of(json.loads(body))
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except _UNREADABLE:
         return Sums()
 
 
@@ -281,15 +298,29 @@ def merged(bodies: Iterable[str]) -> dict[SumsKey, Sums]:
     return found
 
 
-def sums_by_start(stored: StoredStatistics, kind: Kind, grain: Grain, name: str) -> dict[Instant, Sums]:
-    """Return the sums of one thing by the start of each stretch of time, with what is not merged yet."""
-    prefix, found = SumsKey(kind, grain, name, 0).id[:-16], dict[Instant, Sums]()
+def sums_by_start(
+    stored: StoredStatistics, kind: Kind, grain: Grain, name: str, *, step: Micros | None = None
+) -> dict[Instant, Sums]:
+    """Return the sums of one thing by the start of each step, with what is not merged yet."""
+    step = step or LENGTH[grain]
+    prefix, found = SumsKey(kind.value, grain.value, name, 0).id[:-16], dict[Instant, list[dict[str, int]]]()
+
+    def add(start: Instant, counts: list[dict[str, int]]) -> None:
+        # Buckets stay texts until all is added: there are thousands of rows, and few steps.
+        sums = found.setdefault(start - start % step, [{}, {}, {}, {}])
+        for mine, theirs in zip(sums, counts, strict=True):
+            get = mine.get
+            for key, count in theirs.items():
+                mine[key] = get(key, 0) + count
+
     for row_id, body in stored.rows:
         if row_id.startswith(prefix) and (start := row_id.removeprefix(prefix)).isdecimal():
-            found.setdefault(int(start), Sums()).plus(read_sums(body))
+            with suppress(*_UNREADABLE):
+                add(int(start), _checked(json.loads(body)))
+    place = (*Kind,).index(kind)
     for body in stored.parts:
-        for cell, sums in read_cells(body):
-            for key in cell.sums_keys((grain,)):
-                if (key.kind, key.name) == (kind, name):
-                    found.setdefault(key.start, Sums()).plus(sums)
-    return found
+        with suppress(*_UNREADABLE):
+            for minute, *names, outcomes, wait, run, lateness in json.loads(body):
+                if ("", *names)[place] == name and (kind, grain) != (Kind.SCHEDULE, Grain.MINUTE):
+                    add(minute - minute % LENGTH[grain], _checked([outcomes, wait, run, lateness]))
+    return {start: Sums.of(counts) for start, counts in found.items()}

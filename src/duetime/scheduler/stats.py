@@ -196,11 +196,11 @@ class Stats:
             kind=kind,
         )
         found = await store.statistics([line.ids(kind, named)])
-        sums = sums_by_start(found, kind, line.grain, named)
+        sums = sums_by_start(found, kind, line.grain, named, step=line.step)
         total, points = Sums(), {start: Sums() for start in line.starts}
         for start, added in sums.items():
-            if line.since <= start < line.until:
-                points[start - start % line.step].plus(added)
+            if start in points:
+                points[start] = added
                 total.plus(added)
         return Statistics(
             kind=kind.value,
