@@ -95,7 +95,7 @@ def _checked(stored: object) -> list[dict[str, int]]:
     """Return counts of four things; raises if it is something else that was stored."""
     found = cast("list[dict[str, int]]", stored)
     # To add them up is the quickest way to see that all are numbers.
-    if len([sum(part.values()) for part in found]) != len(Sums.__slots__):
+    if len([sum(part.values()) for part in found]) != _COUNTED:
         raise ValueError("these are no sums")
     return found
 
@@ -130,6 +130,8 @@ MERGED: Final = "o"
 _REPEATABLE: Final[Micros] = 10 * MINUTE
 
 
+_COUNTED: Final = 4
+"""How many things are counted: outcomes, wait, run time and lateness."""
 _UNREADABLE: Final = (ValueError, TypeError, AttributeError, RecursionError)
 
 

@@ -14,7 +14,7 @@ _STEPS: Final[Sequence[Micros]] = (MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR, 6 * HO
 """What a step is chosen from."""
 _FEW: Final = 100
 """How many points a step is chosen for, at most."""
-_MOST: Final = 3_000
+_MOST: Final = 1_500
 """How many points there may be."""
 
 

@@ -76,6 +76,6 @@ def test_what_cannot_be_told_is_refused(
 
 
 def test_there_are_not_too_many_points() -> None:
-    assert (
-        len(time_line(since=NOW - 2 * DAY, until=None, step=MINUTE, now=NOW, kind=Kind.TASK).starts) == 2_881
-    )
+    assert len(time_line(since=NOW - DAY, until=None, step=MINUTE, now=NOW, kind=Kind.TASK).starts) == 1_441
+    with pytest.raises(InvalidOption, match="more than 1,500 points; take a longer one"):
+        time_line(since=NOW - 2 * DAY, until=None, step=MINUTE, now=NOW, kind=Kind.TASK)
