@@ -40,6 +40,7 @@ from duetime.scheduler.records import (
     WorkerRecord,
 )
 from duetime.scheduler.scheduler import Scheduler
+from duetime.scheduler.stats import Figures, Spread, Statistics
 from duetime.scheduler.task import Task
 from duetime.scheduler.transfer.schedule_files import ScheduleExport, ScheduleImport
 from duetime.timer_wheel import Timer, TimerWheel
@@ -55,6 +56,7 @@ __all__ = [
     "Event",
     "EventKind",
     "Explanation",
+    "Figures",
     "Forecast",
     "Job",
     "JobContext",
@@ -77,7 +79,9 @@ __all__ = [
     "Scheduler",
     "Secret",
     "Snooze",
+    "Spread",
     "State",
+    "Statistics",
     "Task",
     "TaskRecord",
     "Timer",

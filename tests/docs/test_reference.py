@@ -120,6 +120,9 @@ def test_every_error_is_listed_with_the_built_in_that_it_also_is() -> None:
         duetime.CommandRecord,
         duetime.JobContext,
         duetime.JobRequest,
+        duetime.Statistics,
+        duetime.Figures,
+        duetime.Spread,
     ],
 )
 def test_every_field_of_a_record_is_listed(record: type) -> None:

@@ -11,6 +11,6 @@ def test_the_page_about_tables_is_up_to_date() -> None:
 
 def test_the_page_has_every_column_that_is_described() -> None:
     text = tables.page()
-    assert text.count("\n## ") == 12
+    assert text.count("\n## ") == 13
     assert "| `due_at` | When it may start, in microseconds since 1970 |" in text
     assert "| `tags` | Between bars: \\|a\\|b\\| |" in text

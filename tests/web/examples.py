@@ -10,6 +10,7 @@ from urllib.parse import quote
 from duetime import Scheduler, cron
 from duetime.model.ids import new_job_id
 from duetime.model.job import NewJob
+from duetime.model.stored.audit import deployment
 from duetime.model.stored.credentials import CredentialKind, NewCredential, Role, digest_of
 from duetime.model.worker import WorkerInfo
 from duetime.web.api.values import EXAMPLE_CODE, EXAMPLE_JOB, EXAMPLE_TOKEN
@@ -75,6 +76,7 @@ async def seed(scheduler: Scheduler, *, ended: bool = False) -> None:
         if not any(one.name == "example" for one in await store.credentials(kind)):
             new = NewCredential(kind=kind, digest=digest_of(secret), name="example", role=Role.VIEWER)
             await store.add_credential(new)
+    await store.enqueue([], entries=[deployment("1.4.2", worker="an example")])
     await store.make_locks()
     await store.take_lock("reindex", token="example", holder="an example", ttl=hour)
 

@@ -22,7 +22,7 @@ VIEWERS: Final = frozenset(
         "list_schedules", "get_schedule", "preview_schedule", "list_history", "explain_schedule",
         "list_queues", "get_queue", "list_workers", "get_worker", "explain_worker", "list_commands",
         "get_session", "get_description", "end_session", "make_calendar_link", "preview_trigger", "list_tasks", "get_task", "list_failures", "list_locks",
-        "follow_events", "get_calendar", "get_calendar_file", "get_forecast", "list_audit", "late_schedules",
+        "follow_events", "get_calendar", "get_calendar_file", "get_forecast", "list_audit", "late_schedules", "get_statistics", "list_new_failures",
     }
 )  # fmt: skip
 OPERATORS: Final = frozenset(

@@ -19,6 +19,7 @@ from duetime.cli.locks import locks
 from duetime.cli.output import Answer, CommandFailure, ExitCode, exit_code_of, safe_lines, table_lines
 from duetime.cli.queues import queues
 from duetime.cli.schedules import schedules, upcoming_values
+from duetime.cli.stats import stats
 from duetime.cli.tasks import tasks
 from duetime.cli.tokens import api, tokens
 from duetime.cli.top import top
@@ -168,6 +169,7 @@ _ON_JOBS = (
     queues,
     locks,
     tasks,
+    stats,
     audit,
     tokens,
     api,

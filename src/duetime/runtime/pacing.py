@@ -33,6 +33,9 @@ WATCH_QUEUES: Final = Interval(60.0, spacing=10.0, longest=600.0)
 PRUNE: Final = Interval(600.0, spacing=20.0, longest=3600.0)
 """For old records: each worker goes through the table on its own, so that no record is put off for ever."""
 
+FOLD: Final = Interval(20.0, spacing=5.0, longest=600.0)
+"""For statistics to merge, once a worker has written some."""
+
 
 def sweep_interval(lease: float) -> Interval:
     """Return how often to look for jobs of dead workers: each at least once in the time of a lease."""

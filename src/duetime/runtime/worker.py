@@ -71,8 +71,11 @@ class Worker:
         declared: Declarations | None = None,
         where: Callable[[], str] = lambda: "a store",
         lead: Worker | None = None,
+        release: str | None = None,
     ) -> None:
         """`make_lock` returns the lock of a name, for tasks that run under one; `where` names the store in the log.
+
+        `release` is the version of the application.
 
         `lead` works on the last store of a hybrid, and shares its id, slots and children.
         """
@@ -80,6 +83,7 @@ class Worker:
         self.whole: Worker | WorkerGroup = self
         """Who obeys commands, and ends: this worker, or the group that it belongs to."""
         self._lead = lead
+        self._release = release
         self._where = where
         self._make_lock = make_lock
         self._middleware = middleware
@@ -374,7 +378,8 @@ class Worker:
         self._threads = ThreadRunner()
         self.children: ChildPool = self._make_children() if self._lead is None else self._lead.children
         self.slots = slots = self._make_slots()
-        self._outcomes = Outcomes(context, self._events)
+        kept_in = (self._lead or self)._store  # noqa: SLF001 - a worker, too
+        self._outcomes = Outcomes(context, self._events, statistics_store=kept_in)
         executor = Executor(self._handlers, self._threads, self.children, middleware=self._middleware)
         lender = TransactionLender(context, self._loop) if self._lead is None else None
         self._job_locks = JobLocks(context, self._make_lock, self._outcomes.settler)
@@ -444,13 +449,16 @@ class Worker:
         options, store, health, fleet = self.options, self._store, self.health, self._fleet
         watched = self._lease.looks
         self._firer = ScheduleFirer(store, health, fleet=fleet, handlers=self._handlers, watched=watched)
+        self._firer.on_skipped = self._outcomes.statistics.skipped
         self._janitor = Janitor(
             self._context,
             dispatcher=self._dispatcher,
             limits_in_use=lambda: self._fetcher.limited.in_use,
             watched=watched,
         )
-        self._announcer = TaskAnnouncer(self._context)
+        lead = self._lead or self
+        self._outcomes.statistics.on_written = lead._janitor.fold_soon  # noqa: SLF001 - a worker, too
+        self._announcer = TaskAnnouncer(self._context, release=self._release)
         self._intake: list[Service] = [self._fetcher, self._janitor] if options.jobs else [self._janitor]
         if options.schedules:
             self._intake.append(self._firer)

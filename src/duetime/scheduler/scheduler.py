@@ -54,6 +54,7 @@ from duetime.scheduler.queues import Queues
 from duetime.scheduler.registry import ScheduleDefinition, SchedulerRegistry, TriggerPolicy
 from duetime.scheduler.schedule_changes import declare_schedules
 from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.stats import Stats
 from duetime.scheduler.sync import BlockingScheduler
 from duetime.scheduler.task import (
     AnyFunction,
@@ -96,14 +97,18 @@ class Scheduler:
         clock: Clock | None = None,
         shortest_interval: Duration = "1s",
         locks: str | None = None,
+        release: str | None = None,
     ) -> None:
         """Use the database at `url`, else at $DUETIME_URL, else the file duetime.db in this folder.
 
         A schedule that would come more often than once in `shortest_interval` is refused. `locks` is where `lock()` keeps
-        locks, if not in this database: another one, or a folder.
+        locks, if not in this database: another one, or a folder. `release` is the version of your application, else
+        $DUETIME_RELEASE: statistics show when its first worker came.
         """
         self.url = url or os.environ.get("DUETIME_URL") or DEFAULT_URL
         self.namespace = check_namespace(namespace)
+        named = release or os.environ.get("DUETIME_RELEASE")
+        self.release = None if named is None else check_name(named, what="release")
         self.auto_migrate = auto_migrate
         self.clock = clock
         self.make_store()  # A URL that cannot work is refused here, not at the first use.
@@ -170,6 +175,11 @@ class Scheduler:
         return Audit(self._opened)
 
     @cached_property
+    def stats(self) -> Stats:
+        """Tells how tasks, queues and schedules have fared over time."""
+        return Stats(self._opened, self.jobs)
+
+    @cached_property
     def tokens(self) -> Tokens:
         """Makes, lists and revokes the tokens by which programs and people use the HTTP API."""
         return Tokens(self._opened)
@@ -209,6 +219,7 @@ class Scheduler:
             workers=self.workers,
             announced=self.announced,
             audit=self.audit,
+            stats=self.stats,
             tokens=self.tokens,
             prune=self.prune,
             lock=self.lock,

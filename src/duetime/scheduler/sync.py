@@ -16,6 +16,7 @@ from duetime.scheduler.jobs import Jobs, Pruning
 from duetime.scheduler.processes.portal import BlockingPortal
 from duetime.scheduler.queues import Queues
 from duetime.scheduler.schedules import Schedules
+from duetime.scheduler.stats import Stats
 from duetime.scheduler.task import Calls, EnqueueClient
 from duetime.scheduler.tokens import Tokens
 from duetime.scheduler.workers import Workers
@@ -142,6 +143,15 @@ class BlockingAudit(BlockingVerbs[Audit]):
     list = blocking(Audit.list)
 
 
+class BlockingStats(BlockingVerbs[Stats]):
+    """Tells how tasks, queues and schedules have fared over time."""
+
+    tasks = blocking(Stats.tasks)
+    queues = blocking(Stats.queues)
+    schedules = blocking(Stats.schedules)
+    new_failures = blocking(Stats.new_failures)
+
+
 class BlockingTokens(BlockingVerbs[Tokens]):
     """The verbs of `scheduler.sync.tokens`."""
 
@@ -169,6 +179,7 @@ class BlockingScheduler:
         workers: Workers,
         announced: AnnouncedTasks,
         audit: Audit,
+        stats: Stats,
         tokens: Tokens,
         prune: Pruning,
         lock: Callable[..., DistributedLock],
@@ -181,6 +192,7 @@ class BlockingScheduler:
         self.workers = BlockingWorkers(workers, portal)
         self.announced = BlockingAnnouncedTasks(announced, portal)
         self.audit = BlockingAudit(audit, portal)
+        self.stats = BlockingStats(stats, portal)
         self.tokens = BlockingTokens(tokens, portal)
         self.prune = BlockingPruning(prune, portal)
         self._lock = lock

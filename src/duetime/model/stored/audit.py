@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias, cast
+from uuid import UUID, uuid5
 
 from duetime.model.ids import new_job_id
 from duetime.model.text import shown
@@ -14,6 +15,10 @@ from duetime.model.time import Instant
 
 ITSELF = "duetime"
 """The author of changes that no one asked for, such as the pause after failures in a row."""
+
+_RELEASES: Final = UUID("1c6d6a2e-8f0b-5d5e-9f58-5f1f3a3b9c11")
+DEPLOYMENT: Final = "[deployment]"
+"""What the first worker of a release notes; no schedule can have this name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +50,7 @@ class Subject(NamedTuple):
     """What an entry is about."""
 
     kind: str
-    """`schedule`, `job`, `queue`, `worker` or `copy`."""
+    """`schedule`, `job`, `queue`, `worker`, `copy` or `deployment`."""
     name: str
 
     def target(self) -> str:
@@ -68,3 +73,14 @@ def read_detail(text: str | None) -> Mapping[str, Any]:
     except (ValueError, RecursionError):
         detail = None
     return cast("dict[str, Any]", detail) if isinstance(detail, dict) else {"unreadable": shown(text)}
+
+
+def deployment(release: str, *, worker: str) -> AuditEntry:
+    """Return what the first worker of a release notes; of several, one entry is kept."""
+    return AuditEntry(
+        verb="deploy",
+        target=DEPLOYMENT,
+        who=worker,
+        detail={"release": release},
+        id=uuid5(_RELEASES, release).hex,
+    )

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple, TypeAlias
 
 from duetime.model.schedule.record import StoredSchedule
+from duetime.model.statistics import StatisticsRow
 from duetime.model.stored.jobs import StoredAttempt, StoredJob
 
 RecordRow: TypeAlias = tuple[str | int | float | None, ...]
@@ -27,6 +28,7 @@ class RecordKind(StrEnum):
     JOBS = "jobs"
     SCHEDULES = "schedules"
     AUDIT = "audit"
+    STATISTICS = "statistics"
 
 
 class WholeRecord(NamedTuple):
@@ -58,6 +60,7 @@ COLUMNS: Final[Mapping[RecordKind, tuple[str, ...]]] = {
     ),
     RecordKind.SCHEDULES: _SCHEDULE[: _SCHEDULE.index("live")],
     RecordKind.AUDIT: ("id", "at", "who", "verb", "target", "detail"),
+    RecordKind.STATISTICS: StatisticsRow._fields,
 }  # fmt: skip
 """What is in a row. Lists, such as the last starts at a gate, are JSON, and so is the detail of an entry."""
 

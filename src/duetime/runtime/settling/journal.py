@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from duetime.errors import StoreError
-from duetime.model.job import JobId, Token
+from duetime.model.job import Claim, JobId
 from duetime.model.outcome import Settlement
 from duetime.model.states import State
 from duetime.model.stored.watched import MOST_NOTED, Journal
@@ -46,7 +46,6 @@ class JournalWriter(Service):
         self._latest: deque[tuple[float, JobId]] = deque(maxlen=MOST_NOTED)
         """Kept while it is not watched, too: it may run jobs before it hears of those who watch."""
         self._tallies: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._queues: dict[Token, str] = {}
 
     def attend(self, until: Instant | None) -> None:
         """Note what happens until then; from now on, if it was not watched before."""
@@ -59,10 +58,6 @@ class JournalWriter(Service):
             self._cancel_end()
         self.until, self._end = until, self._loop.call_later(left / SECOND, self._forget)
 
-    def expect(self, token: Token, queue: str) -> None:
-        """Remember to which queue a job belongs whose settlement is about to be written; asked only while it is watched."""
-        self._queues[token] = queue
-
     def note(self, job_id: JobId, queue: str, state: State) -> None:
         """Note a change that is stored."""
         self._total += 1
@@ -71,18 +66,13 @@ class JournalWriter(Service):
         else:
             self._note([(job_id, queue, state)])
 
-    def settled(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
-        """Note the settlements that were accepted."""
-        self._total += len(accepted)
+    def settled(self, runs: Sequence[tuple[Claim, Settlement]]) -> None:
+        """Note what has become of jobs, once it is stored."""
+        self._total += len(runs)
         if self.until is None:
-            self._latest.extend([(_LONG_AGO, one.token.job_id) for one in batch if one.token in accepted])
+            self._latest.extend([(_LONG_AGO, claim.job_id) for claim, _ in runs])
         else:
-            queues = [(change, self._queues.pop(change.token, "")) for change in batch]
-            self._note(
-                (change.token.job_id, queue, change.state)
-                for change, queue in queues
-                if change.token in accepted
-            )
+            self._note((claim.job_id, claim.queue, change.state) for claim, change in runs)
 
     def _note(self, changes: Iterable[tuple[JobId, str, State]]) -> None:
         now = self._loop.time()
@@ -103,7 +93,6 @@ class JournalWriter(Service):
     def _forget(self) -> None:
         self.until = self._end = None
         self._tallies.clear()
-        self._queues.clear()
 
     async def round(self) -> float | None:
         """Write what has come since the last round."""

@@ -20,7 +20,9 @@ from duetime.runtime.running.run import Run, RunOutput, UnwrittenOutput
 from duetime.runtime.service import DATABASE_DOWN, Service, WorkerContext
 from duetime.runtime.settling.job_log import JobLog
 from duetime.runtime.settling.journal import JournalWriter
+from duetime.runtime.settling.statistics import RunStatistics
 from duetime.runtime.store_clock import monotonic
+from duetime.stores.base import Store
 
 log = logging.getLogger("duetime.worker")
 
@@ -274,10 +276,13 @@ class OutputWriter(Service):
 class Outcomes:
     """The services that write what becomes of jobs, and the log and the events that tell of it."""
 
-    def __init__(self, context: WorkerContext, events: Events) -> None:
+    def __init__(self, context: WorkerContext, events: Events, *, statistics_store: Store) -> None:
         self.events = WorkerEvents(events, context.identity, context.time)
         self.journal = JournalWriter(context)
         self.settler = Settler(context, on_written=self._written)
+        self._claims: list[Claim] = []
+        """Those whose settlements are to be written, in the same order."""
+        self.statistics = RunStatistics(context, statistics_store)
         self.runs: dict[JobId, Run] = {}
         """What runs in this worker."""
         self.marker = StartMarker(context, self.runs, self.journal)
@@ -288,7 +293,7 @@ class Outcomes:
 
     def start(self) -> None:
         """Begin to write."""
-        for service in (self.settler, self.marker, self.output, self.journal):
+        for service in (self.settler, self.marker, self.output, self.statistics, self.journal):
             service.start()
 
     async def stop(self, *, timeout: float) -> None:
@@ -300,6 +305,7 @@ class Outcomes:
                 await self.settler.flush()
         await self.settler.stop()
         await self.journal.stop()
+        await self.statistics.stop()
         if unwritten := len(self.settler.tokens()):
             log.error(
                 "the outcome of %s could not be stored before the worker stopped; other workers take over",
@@ -318,11 +324,11 @@ class Outcomes:
             self.failed += settlement.state is State.FAILED
         if self.events.events.subscriptions:
             self.events.expect(claim, settlement, kind)
-        if self.journal.until is not None:
-            self.journal.expect(settlement.token, claim.queue)
         if stored:
-            self._written([settlement], frozenset({settlement.token}))
+            self._ended([(claim, settlement)])
+            self.events.settled([settlement], frozenset({settlement.token}))
         else:
+            self._claims.append(claim)
             self.settler.put(settlement, claim)
         if kind is not None:
             self._log.counts[kind] += 1
@@ -330,5 +336,11 @@ class Outcomes:
                 self._log.tell(kind, claim, settlement, outcome)
 
     def _written(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
-        self.journal.settled(batch, accepted)
+        claims, self._claims = self._claims[: len(batch)], self._claims[len(batch) :]
+        pairs = zip(claims, batch, strict=True)
+        self._ended([(claim, change) for claim, change in pairs if change.token in accepted])
         self.events.settled(batch, accepted)
+
+    def _ended(self, runs: Sequence[tuple[Claim, Settlement]]) -> None:
+        self.statistics.count(runs)
+        self.journal.settled(runs)

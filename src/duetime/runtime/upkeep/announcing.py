@@ -1,4 +1,4 @@
-"""Announces the tasks that a worker can run, so that others can make jobs of them without the code."""
+"""Announces the tasks that a worker can run, so that others can make jobs of them without the code, and its release."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import inspect
 import msgspec
 
 from duetime.model.stored.announced import ANNOUNCED_FOR, TaskAnnouncement, options_to_text
+from duetime.model.stored.audit import deployment
 from duetime.model.time import SECOND
 from duetime.runtime.running.handler import Handler
 from duetime.runtime.service import Service, WorkerContext
@@ -19,11 +20,14 @@ class TaskAnnouncer(Service):
 
     name = "task announcer"
 
-    def __init__(self, context: WorkerContext) -> None:
+    def __init__(self, context: WorkerContext, *, release: str | None = None) -> None:
         super().__init__(context.store, context.health)
         self._handlers = context.handlers
         self._time = context.time
         self._announced = False
+        self._identity = context.identity
+        self._release = release
+        """The version of the application, until it is noted."""
 
     async def round(self) -> float | None:
         """Announce, unless that was done before the service began."""
@@ -42,6 +46,9 @@ class TaskAnnouncer(Service):
         ]
         if fresh:
             await self._store.announce(fresh)
+        if self._release is not None:
+            await self._store.enqueue([], entries=[deployment(self._release, worker=self._identity.info.id)])
+            self._release = None
         self._announced = True
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TypeAlias
 
+from duetime.model.job import NewJob
 from duetime.model.schedule.actions import park, undeclared, undeclared_by_workers
 from duetime.model.schedule.firing import correct, fire
 from duetime.model.schedule.record import Firing, StoredSchedule
@@ -57,6 +58,8 @@ class ScheduleFirer(Service):
         self._fleet = fleet or FleetPacing()
         self._handlers = handlers
         self._watched = watched
+        self.on_skipped: Callable[[Iterable[NewJob]], object] = lambda _: None
+        """Told of jobs that it has stored, some of which may be occurrences that are skipped."""
         self._off = 0.0
         # Workers that look at different moments do not compute the same firings.
         self._latest = random.randint(*_LATEST_BEFORE_DUE)
@@ -131,7 +134,7 @@ class ScheduleFirer(Service):
             await asyncio.sleep(0)
             return 0
         try:
-            await self._store.fire(firings)
+            fired = await self._store.fire(firings)
         except DATABASE_DOWN:
             raise
         except Exception as error:  # noqa: BLE001 - whatever a value does to a driver must stay with that value
@@ -141,6 +144,7 @@ class ScheduleFirer(Service):
             # One that the database refuses must not hold up its neighbours.
             return sum([await self._store_firings([firing]) for firing in firings])
         self._failing.difference_update(firing.name for firing in firings)
+        self.on_skipped(job for firing in firings if firing.name in fired for job in firing.jobs)
         return len(firings)
 
     def _decided(self, schedule: StoredSchedule, decide: FiringDecision) -> Firing | None:

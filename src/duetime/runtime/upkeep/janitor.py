@@ -21,9 +21,10 @@ from duetime.model.text import counted, short_list
 from duetime.model.time import SECOND, Micros
 from duetime.model.worker import WorkerId
 from duetime.runtime.identity import is_gone
-from duetime.runtime.pacing import PRUNE, WATCH_PROCESSES, sweep_interval
+from duetime.runtime.pacing import FOLD, PRUNE, WATCH_PROCESSES, sweep_interval
 from duetime.runtime.running.dispatcher import Dispatcher
 from duetime.runtime.service import Service, WorkerContext
+from duetime.runtime.settling.statistics import fold
 from duetime.runtime.store_clock import monotonic
 from duetime.stores.base import OrphanedJob, PeerWorker
 
@@ -41,6 +42,9 @@ _PRUNE_AGAIN = 0.8
 """Seconds before the next stretches are looked at while there is much to remove."""
 _PRUNE_STRETCHES = 20
 """How many stretches of jobs are looked at in one go; the next goes on from there."""
+_FOLDS = 5
+"""How many steps of merging statistics are done in one go."""
+_NEVER: Final[Micros] = 2**62
 _PRUNE_MAX = 1_000
 """After how many removed records others get a turn."""
 
@@ -73,6 +77,7 @@ class Janitor(Service):
         self._watched = watched
         self._next_sweep = 0
         self._sweep_pause = 0.0
+        self._next_fold = _NEVER
         # Not at the start, when there are jobs to see to.
         self._next_prune = _from_now(PRUNE.alone * random.uniform(0.1, 0.2))
         self._neighbours = ProcessWatcher(self._look_after_an_end)
@@ -112,6 +117,13 @@ class Janitor(Service):
             self._next_sweep = 0
             self.wakeup.set()
 
+    def fold_soon(self) -> None:
+        """Merge statistics before long, because there are new ones."""
+        if self._next_fold == _NEVER:
+            pause = self._fleet.pause(FOLD)
+            self._next_fold = _from_now(pause)
+            self.wakeup.set_after(pause)
+
     async def stop(self) -> None:
         """End, and stop watching processes."""
         await super().stop()
@@ -135,12 +147,16 @@ class Janitor(Service):
             self._sweep_pause = self._fleet.pause(self._sweeps)
             self._next_sweep = _from_now(self._sweep_pause)
             await self._rescue()
+        if monotonic() >= self._next_fold:
+            self._next_fold = _from_now(_PRUNE_AGAIN) if await self._fold() else _NEVER
         if monotonic() >= self._next_prune:
             await self._prune()
         return self._until_next_look(peers)
 
     def _until_next_look(self, peers: Sequence[PeerWorker]) -> float:
-        next_upkeep = self._next_prune if self._watched else min(self._next_sweep, self._next_prune)
+        next_upkeep = min(self._next_fold, self._next_prune)
+        if not self._watched:
+            next_upkeep = min(next_upkeep, self._next_sweep)
         upkeep = max(0.0, (next_upkeep - monotonic()) / SECOND)
         near = [WatchedProcess(peer.pid, peer.pid_started) for peer in peers if peer.same_host]
         if self._neighbours.watch(near) and self._store.hears_others:
@@ -180,6 +196,13 @@ class Janitor(Service):
         )
         self._dispatcher.settle(orphan.claim, outcome, started_at=orphan.started_at)
 
+    async def _fold(self) -> bool:
+        """Merge what workers have counted; False when there is nothing more to merge until more is written."""
+        for _ in range(_FOLDS):
+            if not await fold(self._store):
+                return False
+        return True
+
     async def _prune(self) -> None:
         """Look at the next stretches of the table, and soon again while there is much to remove."""
         keep = self._options.retention
@@ -194,6 +217,9 @@ class Janitor(Service):
                 break
         if removed:
             log.info("removed the records of %s", counted(removed, "old job"))
+        # Also what workers have left that are gone.
+        await self._fold()
+        await self._store.prune_statistics(self._time.now())
         if self._limits_in_use():
             await self._store.prune_gates()
         self._next_prune = _from_now(_PRUNE_AGAIN if removed >= _PRUNE_MAX else self._fleet.pause(PRUNE))

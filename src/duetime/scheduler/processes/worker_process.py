@@ -104,6 +104,7 @@ def _make_worker(scheduler: Scheduler, options: WorkerOptions) -> Worker | Worke
         make_lock=scheduler.lock,
         middleware=scheduler.wrapping,
         events=scheduler.events,
+        release=scheduler.release,
     )
     declared, where = scheduler.declared, partial(redact, scheduler.url)
     if len(parts) == 1:

@@ -17,6 +17,7 @@ from duetime.model.schedule.occurrences import SpanCut
 from duetime.model.schedule.record import Firing, ScheduleUpdate, StoredSchedule
 from duetime.model.schedule.runs import ScheduleRuns
 from duetime.model.states import State
+from duetime.model.statistics import StatisticsParts, StatisticsRow, StoredStatistics
 from duetime.model.stored.announced import StoredTask, TaskAnnouncement
 from duetime.model.stored.audit import NOTHING_NOTED, AuditEntry, Noted, StoredAuditEntry
 from duetime.model.stored.copy import RecordKind, WholeRecord
@@ -537,6 +538,32 @@ class AccessStore(Protocol):
         ...
 
 
+class StatisticsStore(Protocol):
+    """Figures over time: workers add parts, and one after the other merges them into rows."""
+
+    async def add_statistics(self, parts: Sequence[StatisticsRow]) -> None:
+        """Keep what a worker has counted; safe to repeat."""
+
+    async def statistics_parts(self, *, limit: int) -> StatisticsParts:
+        """Return the oldest parts that are not merged yet."""
+        ...
+
+    async def statistics_rows(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the bodies of the rows that exist, by id."""
+        ...
+
+    async def fold_statistics(self, folds: int, parts: Sequence[str], rows: Sequence[StatisticsRow]) -> bool:
+        """Put rows in the place of parts, in one atomic step; False if anyone has done so since, or does it now."""
+        ...
+
+    async def statistics(self, ranges: Sequence[tuple[str, str]]) -> StoredStatistics:
+        """Return the rows whose ids lie in ranges, up to but not with their ends, and what is not merged yet."""
+        ...
+
+    async def prune_statistics(self, now: Instant) -> None:
+        """Remove what was kept long enough."""
+
+
 class Store(
     JobStore,
     WorkerStore,
@@ -549,6 +576,7 @@ class Store(
     MovingStore,
     LockStore,
     AccessStore,
+    StatisticsStore,
     Protocol,
 ):
     """A durable home for jobs and schedules."""

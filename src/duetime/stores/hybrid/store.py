@@ -71,7 +71,7 @@ class HybridStore:
         self._turn = 0
         self._places = self._make_places(persistent=False)
 
-    # Schedules, what is on record of who did what, transactions of callers, locks and credentials are far.
+    # Schedules, what is on record of who did what, transactions of callers, locks, credentials and statistics are far.
     write_schedules = far_verb(Store.write_schedules)
     due_schedules = far_verb(Store.due_schedules)
     fire = far_verb(Store.fire)
@@ -91,6 +91,12 @@ class HybridStore:
     credentials = far_verb(Store.credentials)
     touch_credential = far_verb(Store.touch_credential)
     revoke_credentials = far_verb(Store.revoke_credentials)
+    add_statistics = far_verb(Store.add_statistics)
+    statistics_parts = far_verb(Store.statistics_parts)
+    statistics_rows = far_verb(Store.statistics_rows)
+    fold_statistics = far_verb(Store.fold_statistics)
+    statistics = far_verb(Store.statistics)
+    prune_statistics = far_verb(Store.prune_statistics)
     enqueue_blocking_in = far_verb(Store.enqueue_blocking_in)
     outlook = far_verb(Store.outlook)
     now = far_verb(Store.now)

@@ -38,8 +38,8 @@ from duetime.stores.redis.messages import (
 _FOLDER: Final = Path(__file__).parent / "lua"
 _FILES: Final = (
     "key_names", "replies", "indexes", "rows", "unreadable", "store", "audit", "jobs", "queues", "commands", "workers", "claims",
-    "settling", "reports", "next_due", "limits", "pulses", "control", "reads", "access", "retention", "schedules", "copying",
-    "locks", "watching",
+    "settling", "reports", "next_due", "limits", "pulses", "control", "reads", "access", "retention", "schedules", "statistics",
+    "copying", "locks", "watching",
 )  # fmt: skip
 """In this order: each uses what stands before it."""
 _APART: Final = frozenset({"limits", "pulses", "retention", "copying", "locks", "watching"})

@@ -19,7 +19,7 @@ _KEY_IN_A_FIELD: Final = frozenset({RecordKind.WORKERS, RecordKind.SCHEDULES})
 _TEXT_COLUMNS: Final = frozenset({
     "name", "task", "paused_reason", "id", "state", "host", "host_key", "pid_started", "version", "queues", "tasks",
     "declares", "last_error", "payload", "trigger", "declared", "owner", "queue", "on_crash", "terms", "overlap",
-    "misfire", "paused_by", "who", "verb", "target", "detail", "worker", "kind", "job", "reason", "outcome",
+    "misfire", "paused_by", "who", "verb", "target", "detail", "worker", "kind", "job", "reason", "outcome", "grain", "body",
 })  # fmt: skip
 """The columns, of all kinds but jobs, that are text."""
 _COLUMN_DEFAULTS: Final[Mapping[str, object]] = {

@@ -27,6 +27,7 @@ from duetime.stores.redis.locks import RedisLocks
 from duetime.stores.redis.reads import RedisReads
 from duetime.stores.redis.runs import RedisRuns
 from duetime.stores.redis.schedules import RedisSchedules
+from duetime.stores.redis.statistics import RedisStatistics
 from duetime.stores.redis.watching import RedisWatching
 from duetime.stores.redis.workers import RedisWorkers
 
@@ -50,6 +51,7 @@ class RedisStore(
     RedisCopying,
     RedisLocks,
     RedisAccess,
+    RedisStatistics,
 ):
     """A store on a Redis server, a group of them, or a cluster."""
 

@@ -64,6 +64,7 @@ _TABLES: Final[Mapping[RecordKind, tuple[_Table, ...]]] = {
     ),
     RecordKind.SCHEDULES: (_Table("schedules", "name"),),
     RecordKind.AUDIT: (_Table("audit", "id"),),
+    RecordKind.STATISTICS: (_Table("statistics", "id"),),
 }
 """The table of each kind, and behind it those of its parts."""
 

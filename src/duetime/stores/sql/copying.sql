@@ -54,3 +54,6 @@ paused_until int, parked_at int, fired_through int, next_at int, made int, strea
 
 -- fragment: whole_audit
 id text, at int, who text, verb text, target text, detail text
+
+-- fragment: whole_statistics
+id text, kind text, grain text, name text, start int, body text

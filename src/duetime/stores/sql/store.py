@@ -30,6 +30,7 @@ from duetime.stores.sql.schema import (
 )
 from duetime.stores.sql.settling import SqlSettling
 from duetime.stores.sql.statements.loader import Dialect
+from duetime.stores.sql.statistics import SqlStatistics
 from duetime.stores.sql.watching import SqlWatching
 from duetime.stores.sql.workers import SqlWorkers
 
@@ -49,6 +50,7 @@ class SqlStore(
     SqlCopying,
     SqlLocks,
     SqlAccess,
+    SqlStatistics,
 ):
     """A store on a SQL database, through its driver and its dialect; the verbs are in the classes of their subjects."""
 

@@ -64,6 +64,7 @@ _MODULES = (
     "schedules",
     "settle",
     "sights",
+    "statistics",
     "story",
     "suite",
     "times",
@@ -123,6 +124,7 @@ from duetime.testing.conformance.schedules import (
 )
 from duetime.testing.conformance.settle import TestRepeatedSettlement, TestSettle
 from duetime.testing.conformance.sights import TestSight
+from duetime.testing.conformance.statistics import TestStatistics
 from duetime.testing.conformance.suite import MakeStore, StoreSuite
 from duetime.testing.conformance.times import TestTime
 from duetime.testing.conformance.turns import TestTurns
@@ -195,6 +197,7 @@ __all__ = [
     "TestRuns",
     "TestSettle",
     "TestSight",
+    "TestStatistics",
     "TestStreaks",
     "TestStretches",
     "TestTime",

@@ -71,6 +71,7 @@ async def seen(store: Store) -> dict[str, object]:
         "commands": [await store.commands_of(worker.id, limit=MANY) for worker in workers],
         "queues": await store.queues(),
         "outlooks": [await store.outlook(found.queue, gate=found.gate) for found in jobs],
+        "statistics": await store.statistics([("task|", "task}")]),
         "counts": await store.counts(),
         "census": census._replace(tallies=sorted(census.tallies, key=repr)),
         "upcoming": await store.upcoming(MANY),

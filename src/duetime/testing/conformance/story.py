@@ -14,6 +14,7 @@ from duetime.model.reports import NewLogPart, Progress
 from duetime.model.retry import fixed
 from duetime.model.schedule.record import Firing, StoredSchedule
 from duetime.model.states import State
+from duetime.model.statistics import PART, StatisticsRow
 from duetime.model.stored.audit import AuditEntry
 from duetime.model.time import DAY, MINUTE, SECOND
 from duetime.model.worker import CommandKind, NewCommand
@@ -45,6 +46,7 @@ async def tell(store: Store, clock: FakeClock, *, jobs: int = 40, schedules: int
     await _schedules(store, clock, schedules)
     await _jobs(store, clock, jobs - 2 * schedules - 1)
     await _limits(store)
+    await _statistics(store, clock)
     await store.retire("stopped")
     clock.advance(2 * LEASE // SECOND)
 
@@ -161,6 +163,14 @@ async def _limits(store: Store) -> None:
     await store.claim_limited(demand)
     entry = AuditEntry(verb="trigger", target="00000 ü", who=ODD, detail={"ü": [1, None]})
     await store.enqueue([job(queue="works")], entries=[entry])
+
+
+async def _statistics(store: Store, clock: FakeClock) -> None:
+    """Leave a part that was merged, one that was not, and a row."""
+    parts = [StatisticsRow(f"part|{n}", "part", PART, "dead", clock.now() + n, "[]") for n in range(2)]
+    await store.add_statistics(parts)
+    row = StatisticsRow(f"task|d|{ODD}|0", "task", "d", ODD, 0, '[{"succeeded":1},{},{},{}]')
+    await store.fold_statistics(0, ["part|0"], [row])
 
 
 async def _all(store: Store, queue: str, *, worker: str = "stopped") -> list[Claim]:

@@ -21,6 +21,7 @@ from duetime.web.api import (
     schedule_changes,
     schedules,
     session,
+    stats,
     tasks,
     workers,
 )
@@ -38,6 +39,7 @@ ROUTERS: Final[tuple[APIRouter, ...]] = tuple(
         workers,
         tasks,
         failures,
+        stats,
         locks,
         calendar,
         audit,

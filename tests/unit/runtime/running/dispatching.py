@@ -45,7 +45,7 @@ class Bench:
         identity = WorkerIdentity(queues=("default",), slots=10, tasks=handlers)
         self.time = StillTime(NOW)
         context = context_of(store, handlers=handlers, identity=identity, time=self.time)
-        self.outcomes = Outcomes(context, self.events)
+        self.outcomes = Outcomes(context, self.events, statistics_store=context.store)
         self.settler, self.reporter = self.outcomes.settler, self.outcomes.output
         self.dispatcher = Dispatcher(
             context,

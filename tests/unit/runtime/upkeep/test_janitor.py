@@ -11,6 +11,7 @@ import pytest
 from duetime.model.job import Claim
 from duetime.model.outcome import Crashed, Outcome
 from duetime.model.retention import Retention
+from duetime.model.statistics import PART, StatisticsParts, StatisticsRow
 from duetime.model.time import SECOND, Instant, Micros
 from duetime.runtime.identity import process_started
 from duetime.runtime.options import WorkerOptions
@@ -37,6 +38,9 @@ class Ward:
         self.known_dead: set[str] = set()
         self.over: list[str] = []
         self.sweeps = 0
+        self.parts: list[StatisticsRow] = []
+        self.folds = 0
+        self.statistics_pruned = 0
 
     async def peers(self, worker: str, host_key: str | None, *, soon: Micros) -> list[PeerWorker]:
         return [peer for peer in self.others if peer.id not in self.buried]
@@ -55,6 +59,20 @@ class Ward:
         assert not dry_run
         self.pruned.append((retention, after))
         return PruneResult(*self.prunes.pop(0)) if self.prunes else PruneResult(0, None)
+
+    async def statistics_parts(self, *, limit: int) -> StatisticsParts:
+        return StatisticsParts(self.folds, {part.id: part.body for part in self.parts[:limit]})
+
+    async def statistics_rows(self, ids: Sequence[str]) -> dict[str, str]:
+        return {}
+
+    async def fold_statistics(self, folds: int, parts: Sequence[str], rows: Sequence[StatisticsRow]) -> bool:
+        self.folds += 1
+        self.parts = self.parts[len(parts) :]
+        return True
+
+    async def prune_statistics(self, now: Instant) -> None:
+        self.statistics_pruned += 1
 
     async def claims_under(self, worker: str, claim_id: str) -> list[Claim]:
         return [claim for claim in self.claims if claim.claim_id == claim_id]
@@ -436,3 +454,38 @@ async def test_a_lease_that_is_over_is_logged_by_the_worker_that_finds_it(
     await janitor_of(ward).round()
     named = ", ".join(f"w{number}" for number in range(10))
     assert caplog.messages == [f"found 12 dead workers, whose lease is over: {named} and 2 more"]
+
+
+def parts(count: int) -> list[StatisticsRow]:
+    return [StatisticsRow(f"part|{n:03}", "part", PART, "w", n, "[]") for n in range(count)]
+
+
+async def test_statistics_are_merged_a_few_parts_at_a_time_once_there_are_any(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ward = Ward(started_at=None)
+    janitor = janitor_of(ward)
+    await janitor.round()
+    assert ward.folds == 0
+    ward.parts = parts(55)
+    janitor.fold_soon()
+    await janitor.round()
+    assert ward.folds == 0, "it would merge what is about to grow"
+    now = monotonic()
+    monkeypatch.setattr("duetime.runtime.upkeep.janitor.monotonic", lambda: now + 30 * SECOND)
+    pause = await janitor.round()
+    assert (ward.folds, len(ward.parts)) == (5, 5)
+    assert pause is not None
+    assert pause <= 1, "others get a turn, and soon it goes on"
+    monkeypatch.setattr("duetime.runtime.upkeep.janitor.monotonic", lambda: now + 32 * SECOND)
+    await janitor.round()
+    assert ward.parts == []
+
+
+async def test_what_workers_have_left_that_are_gone_is_merged_when_old_records_are_removed() -> None:
+    ward = Ward(started_at=None)
+    ward.parts = parts(3)
+    janitor = janitor_of(ward)
+    janitor._next_prune = 0
+    await janitor.round()
+    assert (ward.parts, ward.statistics_pruned) == ([], 1)

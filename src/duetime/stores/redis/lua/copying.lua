@@ -8,6 +8,7 @@ local nouns = {
   workers = {hash = 'worker', index = 'worker_ids', leaves = {'workers', 'worker_ids', 'living', 'leases'}},
   schedules = {hash = 'schedule', leaves = {'schedules', 'next', 'until'}},
   audit = {hash = 'entry', index = 'entry_ids', list = audit.list, leaves = NONE, remove = audit.unlist},
+  statistics = {hash = 'statistic', index = 'statistic_ids', list = statistics.list, leaves = NONE, remove = statistics.unlist},
 }
 
 function nouns.queues.remove(id)

@@ -258,5 +258,18 @@ CREATE TABLE {credentials} (
 
 CREATE UNIQUE INDEX {credentials}_digest ON {credentials} (digest);
 
+-- Figures over time.
+CREATE TABLE {statistics} (
+    id {key_text} NOT NULL PRIMARY KEY, -- kind|grain|name|start; of a part: part| and what rises with time; empty: the row that is locked to merge parts.
+    kind text NOT NULL, -- Whose sums these are: those of a task, queue or schedule, or all; part for what was not merged yet.
+    grain text NOT NULL, -- Sums of a minute (m), an hour (h) or a day (d); p for a part.
+    name text NOT NULL, -- The name of the task, queue or schedule; of a part, the worker that wrote it.
+    start bigint NOT NULL, -- When the stretch of time begins, in microseconds since 1970; in the row without an id, how often parts were merged.
+    body text NOT NULL -- Counts by outcome, and histograms of wait, run time and lateness, as JSON.
+);
+
+-- What is old.
+CREATE INDEX {statistics}_start ON {statistics} (grain, start);
+
 INSERT INTO {meta} (version, name, code, applied_at, store_id)
 VALUES (1, 'first', '{code}', {new_store});

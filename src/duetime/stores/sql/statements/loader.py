@@ -28,6 +28,7 @@ TABLES = (
     "audit",
     "tasks",
     "credentials",
+    "statistics",
     "meta",
     "locks",
 )

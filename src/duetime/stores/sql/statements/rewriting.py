@@ -21,7 +21,7 @@ from duetime.stores.sql.statements.rows import encode_batch
 T = TypeVar("T")
 
 PRIMARY_KEYS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
-    **dict.fromkeys(("jobs", "workers", "commands", "audit", "credentials"), (("id", "text"),)),
+    **dict.fromkeys(("jobs", "workers", "commands", "audit", "credentials", "statistics"), (("id", "text"),)),
     **dict.fromkeys(("schedules", "queues", "gates", "locks", "tasks"), (("name", "text"),)),
     "attempts": (("job_id", "text"), ("fence", "int")),
     "logs": (("job_id", "text"), ("fence", "int"), ("line", "int")),

@@ -234,6 +234,16 @@ CREATE TABLE IF NOT EXISTS {credentials} (
     UNIQUE KEY {credentials}_digest (digest)
 ) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
 
+CREATE TABLE IF NOT EXISTS {statistics} (
+    id varchar(250) NOT NULL PRIMARY KEY,
+    kind varchar(20) NOT NULL,
+    grain varchar(1) NOT NULL,
+    name varchar(200) NOT NULL,
+    start bigint NOT NULL,
+    body longtext NOT NULL,
+    KEY {statistics}_start (grain, start)
+) ENGINE InnoDB ROW_FORMAT DYNAMIC CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin;
+
 -- What processes tell each other: each writes to one of a few rows, over what it has told before.
 
 CREATE TABLE IF NOT EXISTS {hints} (
