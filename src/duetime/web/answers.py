@@ -44,7 +44,7 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
 
 def plain(value: Any) -> Any:
     """Return a record, or whatever it holds, as values that JSON has; durations as seconds."""
-    kind = cast("type[Any]", type(value))
+    kind: Any = type(value)
     if kind in _PLAIN:
         return value
     if is_dataclass(kind):
