@@ -42,9 +42,9 @@ def answer(value: object, status: int = 200, headers: Mapping[str, str] | None =
     return Response(msgspec.json.encode(plain(value)), status, headers=headers, media_type=_JSON)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return a record, or whatever it holds, as values that JSON has; durations as seconds."""
-    kind: Any = type(value)
+    kind = type(value)
     if kind in _PLAIN:
         return value
     if is_dataclass(kind):
