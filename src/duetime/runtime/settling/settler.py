@@ -337,8 +337,10 @@ class Outcomes:
 
     def _written(self, batch: Sequence[Settlement], accepted: frozenset[Token]) -> None:
         claims, self._claims = self._claims[: len(batch)], self._claims[len(batch) :]
-        pairs = zip(claims, batch, strict=True)
-        self._ended([(claim, change) for claim, change in pairs if change.token in accepted])
+        runs = list(zip(claims, batch, strict=True))
+        if len(accepted) < len(batch):
+            runs = [(claim, change) for claim, change in runs if change.token in accepted]
+        self._ended(runs)
         self.events.settled(batch, accepted)
 
     def _ended(self, runs: Sequence[tuple[Claim, Settlement]]) -> None:
