@@ -30,7 +30,7 @@ _LONGEST_TICK: Final = 86_400
 _FEWEST_SLOTS: Final = 2
 _MOST_SLOTS: Final = 65_536
 
-_Call: TypeAlias = "tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]"
+_Call: TypeAlias = tuple[Callable[..., object], tuple[Any, ...], dict[str, Any]]
 _NOTHING: Final[dict[str, Any]] = {}
 
 _log = logging.getLogger("duetime.timer_wheel")

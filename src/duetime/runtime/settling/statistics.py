@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from duetime.errors import StoreError
+from duetime.errors import StoreError, StoreLost
 from duetime.model.ids import new_job_id
 from duetime.model.job import Claim, NewJob
 from duetime.model.outcome import Settlement
@@ -76,6 +76,9 @@ class RunStatistics(Service):
         await super().stop()
         try:
             await self._write()
+        except StoreLost:
+            # The worker has said so: that is why it stops.
+            return
         except StoreError as error:
             log.warning("the last statistics could not be stored before the worker stopped: %s", error)
 

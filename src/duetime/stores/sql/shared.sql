@@ -51,7 +51,7 @@ j.state = 'pending' AND j.waits = 0 AND j.gate IS NOT NULL
 -- fragment: our_tables
 -- All names of tables, though not every database has one for hints, or for locks.
 '{jobs}', '{attempts}', '{schedules}', '{workers}', '{queues}', '{gates}', '{logs}', '{commands}', '{audit}', '{tasks}', '{meta}',
-'{credentials}', '{hints}', '{locks}'
+'{credentials}', '{statistics}', '{hints}', '{locks}'
 
 -- name: count_rows
 -- Python fills in which.
