@@ -22,8 +22,8 @@ async def test_a_job_that_runs_in_another_process_is_told(store_url: str) -> Non
 
 
 @pytest.mark.timeout(180)
-async def test_it_is_told_among_a_thousand_jobs_a_second(store_url: str) -> None:
-    check(await measure(store_url, probes=3, rate=1_000, pause=0.2), probes=3)
+async def test_it_is_told_among_hundreds_of_jobs_a_second(store_url: str) -> None:
+    check(await measure(store_url, probes=3, rate=300, pause=0.2), probes=3)
 
 
 @pytest.mark.timeout(180)
